@@ -1,0 +1,1 @@
+"""How the embeddings of language models take shape: across sizes, layers and training."""
