@@ -1,0 +1,120 @@
+"""What a rule's code amounts to, as a short string that changes when, and only when, the code does.
+
+Snakemake sees the text of a rule but not the modules that its script imports. A rule that carries
+`params: code=code("scripts/x.py")` is stale as soon as the script or any lmshape module behind it changes,
+and stays fresh when only comments, docstrings or formatting do.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from lmshape.errors import LmshapeError
+
+PACKAGE = Path(__file__).parent
+IGNORED_FIELDS = {"ctx", "kind", "type_comment"}  # each follows from the rest, or has no effect
+
+
+def code(script: str | Path, package: Path = PACKAGE) -> str:
+    """Hash of a script, of the modules of `package` that it reaches, and of the data files that those name.
+
+    A module is reached by an import anywhere in the text (inside functions too), directly or through other
+    modules of the package. A data file, such as a template, lies in the module's own folder, is not Python, and
+    the module mentions its name. Returns 16 hexadecimal digits, the same in every process.
+    Raises LmshapeError for a file that is missing or is not Python.
+    """
+    files = {"": Path(script)}  # module name -> file; the script has no name, so that it may be moved
+    waiting = [""]
+    while waiting:
+        for module, path in _imported(waiting.pop(), files, package):
+            if module not in files:
+                files[module] = path
+                waiting.append(module)
+    parts = [f"{module} {_outline(path)[0]}" for module, path in files.items()]
+    parts += [f"{path.name} {_digest(path.read_bytes())}" for path in _data_files(files)]
+    return _digest("\n".join(sorted(parts)).encode())
+
+
+def _imported(module: str, files: dict[str, Path], package: Path) -> Iterator[tuple[str, Path]]:
+    """The modules of `package`, with their files, that one file imports; importing a.b runs a as well."""
+    path = files[module]
+    home = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+    for level, name in _outline(path)[1]:
+        parents = home[: len(home) - level + 1] if level else []
+        names = [*parents, *name.split(".")]
+        for length in range(1, len(names) + 1):
+            if found := _find(names[:length], package):
+                yield ".".join(names[:length]), found
+
+
+def _find(names: list[str], package: Path) -> Path | None:
+    """The file of a dotted name of `package`; None for other packages, and for names that are no module."""
+    if names[0] != package.name:
+        return None
+    stem = package.joinpath(*names[1:])
+    candidates = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _data_files(files: dict[str, Path]) -> set[Path]:
+    """Files beside the package's modules that are not Python and that a module of that folder mentions."""
+    modules = [path for module, path in files.items() if module]
+    data = {
+        folder: [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
+        for folder in {path.parent for path in modules}
+    }
+    return {
+        found for path in modules for found in data[path.parent] if found.name.encode() in path.read_bytes()
+    }
+
+
+def _outline(path: Path) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Hash of a file's meaning, and its imports as (dots of a relative import, dotted name)."""
+    try:
+        return _parse(path.read_bytes())
+    except OSError as error:
+        raise LmshapeError(
+            f"{path}: cannot be read ({error.strerror}), and a rule names it as its code"
+        ) from None
+    except (SyntaxError, ValueError) as error:
+        raise LmshapeError(f"{path}: is not valid Python ({error})") from None
+
+
+@cache  # by content: an edit within one process is seen, and a module behind many scripts is parsed once
+def _parse(source: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
+    imports: list[tuple[int, str]] = []
+    text = _canonical(ast.parse(source), imports)
+    return _digest(text.encode()), tuple(imports)
+
+
+def _canonical(node: object, imports: list[tuple[int, str]]) -> str:
+    """A syntax tree as text, without docstrings and positions; its imports are appended to `imports`.
+
+    Empty fields are left out, so that a newer Python that adds an optional one changes nothing.
+    """
+    if isinstance(node, list):
+        return f"[{','.join(_canonical(item, imports) for item in node if not _is_bare_string(item))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Import):
+        imports += [(0, alias.name) for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        imports += [(node.level, ".".join(filter(None, (node.module, alias.name)))) for alias in node.names]
+    names = (name for name in node._fields if name not in IGNORED_FIELDS)
+    fields = ((name, _canonical(getattr(node, name, None), imports)) for name in names)
+    return f"{type(node).__name__}({','.join(f'{k}={v}' for k, v in fields if v not in ('None', '[]'))})"
+
+
+def _is_bare_string(node: object) -> bool:
+    """Whether a statement is a string alone: a docstring, or a comment written as one."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
