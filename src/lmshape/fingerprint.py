@@ -21,8 +21,8 @@ def code(script: str | Path, package: Path = PACKAGE) -> str:
     """Hash of a script, of the modules of `package` that it reaches, and of the data files that those name.
 
     A module is reached by an import anywhere in the text (inside functions too), directly or through other
-    modules of the package. A data file, such as a template, lies in the module's own folder, is not Python, and
-    the module mentions its name. Returns 16 hexadecimal digits, the same in every process.
+    modules of the package. A data file (a template, say) is not Python, lies in the module's own folder and
+    is mentioned there by name. Returns 16 hexadecimal digits, the same in every process.
     Raises LmshapeError for a file that is missing or is not Python.
     """
     files = {"": Path(script)}  # module name -> file; the script has no name, so that it may be moved
