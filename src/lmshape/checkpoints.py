@@ -1,0 +1,268 @@
+"""The embedding tables of a checkpoint: found by architecture, read without the model, kept bit for bit.
+
+What is read are the checkpoint's own bytes. Loading the model instead could tie the output embedding to the
+input, or leave it at random, without a word.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import safetensors
+
+from lmshape.files import writing
+from lmshape.tensor_files import CheckpointError, Tensor, float32, safetensors_header, tensors
+
+log = logging.getLogger(__name__)
+
+Side = Literal["input", "output"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Where an architecture keeps its embeddings: the end of the tensors' names, whatever prefix they have.
+
+    `tied` is what the architecture does where its config.json does not say `tie_word_embeddings`.
+    """
+
+    input: tuple[str, ...]
+    output: tuple[str, ...]
+    tied: bool
+
+
+_LM_HEAD = ("lm_head.weight",)
+_BERT_INPUT = ("embeddings.word_embeddings.weight",)
+_LLAMA = Family(("embed_tokens.weight",), _LM_HEAD, tied=False)
+_GPT2 = Family(("wte.weight",), _LM_HEAD, tied=True)
+_ROBERTA = Family(_BERT_INPUT, ("lm_head.decoder.weight",), tied=True)
+_T5 = Family(("shared.weight", "encoder.embed_tokens.weight"), _LM_HEAD, tied=True)
+
+FAMILIES = {
+    "albert": Family(_BERT_INPUT, ("predictions.decoder.weight",), tied=True),
+    "bert": Family(_BERT_INPUT, ("cls.predictions.decoder.weight",), tied=True),
+    "bloom": Family(("word_embeddings.weight",), _LM_HEAD, tied=True),
+    "distilbert": Family(_BERT_INPUT, ("vocab_projector.weight",), tied=True),
+    "electra": Family(_BERT_INPUT, ("generator_lm_head.weight",), tied=True),
+    "falcon": Family(("word_embeddings.weight",), _LM_HEAD, tied=True),
+    "gpt2": _GPT2,
+    "gpt_neo": _GPT2,
+    "gpt_neox": Family(("embed_in.weight",), ("embed_out.weight",), tied=False),
+    "gptj": Family(("wte.weight",), _LM_HEAD, tied=False),
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "mt5": _T5,
+    "olmo": _LLAMA,
+    "opt": Family(("decoder.embed_tokens.weight",), _LM_HEAD, tied=True),
+    "qwen2": _LLAMA,
+    "rembert": Family(_BERT_INPUT, ("cls.predictions.decoder.weight",), tied=False),
+    "roberta": _ROBERTA,
+    "t5": _T5,
+    "xlm-roberta": _ROBERTA,
+}
+# a GGUF file has one set of names for every architecture; where it has no output tensor, it is tied
+_GGUF = Family(("token_embd.weight",), ("output.weight",), tied=True)
+
+# in the order in which transformers looks for them
+WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """An embedding table, (vocabulary rows, width), in the checkpoint's own type.
+
+    `dtype` is that type by torch's name; numpy lacks bfloat16, so there `table` holds its bit patterns in
+    uint16 and `float32()` gives the values. `stored` is the weight file's own name of the type: `BF16`, or
+    `Q8_0` of a quantised file, of which `table` has the values. `source` names the tensor. `tied` says that
+    input and output are one table.
+    """
+
+    table: np.ndarray
+    dtype: str
+    stored: str
+    source: str
+    tied: bool
+
+    def float32(self) -> np.ndarray:
+        """The values, (vocabulary rows, width) float32."""
+        return float32(self.table, self.dtype)
+
+    def sha256(self) -> str:
+        """Of the table's bytes, row by row: equal for equal tables, whichever file they came in."""
+        return hashlib.sha256(np.ascontiguousarray(self.table)).hexdigest()
+
+
+def embedding(path: str | Path, side: Side = "input") -> Embedding:
+    """One embedding table of a model folder (config.json and weights) or of a GGUF file.
+
+    The output side of a tied model is its input table, with `tied` set. Raises CheckpointError where the
+    architecture is unknown, the tensor missing (naming what might be it) or a file unreadable.
+    """
+    family, tied, weights = _open(Path(path))
+    name = locate(weights, family, tied, side, path)
+    own_output = find(weights, family.output)
+    if tied and own_output:  # both are stored: believe their bytes
+        tied = _equal(path, weights, locate(weights, family, tied, "input", path), own_output)
+    table = _table(weights, name, path)
+    return Embedding(table.read(), table.dtype, table.stored, name, tied)
+
+
+def find(names: Iterable[str], endings: tuple[str, ...]) -> str | None:
+    """The tensor named by one of `endings`, bare or prefixed; earlier endings and fewer prefixes first."""
+    for ending in endings:
+        matches = [name for name in names if name == ending or name.endswith("." + ending)]
+        if matches:
+            return min(matches, key=lambda name: (name.count("."), name))
+    return None
+
+
+def locate(names: Iterable[str], family: Family, tied: bool, side: Side, where: str | Path) -> str:
+    """The name of the tensor that holds a side's table, among all tensor names of a checkpoint.
+
+    A tied checkpoint keeps one tensor, under either name.
+    """
+    first, second = (family.input, family.output) if side == "input" else (family.output, family.input)
+    name = find(names, first + second if tied else first)
+    if name is None:
+        similar = [name for name in names if any(word in name for word in ("emb", "wte", "head", "shared"))]
+        raise CheckpointError(
+            f"{where}: no {side} embedding in a model that is {'tied' if tied else 'untied'}: expected "
+            f"{' or '.join(first)}; candidates: {', '.join(sorted(similar)) or 'none'}"
+        )
+    return name
+
+
+def architecture(config: dict, where: str | Path) -> tuple[Family, bool]:
+    """The family of a config.json and whether it is tied, by its own word or else by the family's habit."""
+    model_type = config.get("model_type")
+    if model_type not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise CheckpointError(f"{where}: no tensor names known for model_type {model_type!r}; known: {known}")
+    family = FAMILIES[model_type]
+    return family, config.get("tie_word_embeddings", family.tied)
+
+
+def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
+    """The family of a checkpoint, whether it is tied, and its tensors, none of them read yet."""
+    if path.is_dir() and not (path / "config.json").exists():
+        path = _only_gguf(path)
+    if path.is_file():
+        held = tensors(path)
+        return _GGUF, find(held, _GGUF.output) is None, held
+    config = json.loads((path / "config.json").read_text())
+    return *architecture(config, path), _weights(path)
+
+
+def _only_gguf(folder: Path) -> Path:
+    found = sorted(folder.glob("*.gguf"))
+    if len(found) != 1:
+        raise CheckpointError(
+            f"{folder}: needs a config.json or one GGUF file; it has {len(found)} GGUF files"
+        )
+    return found[0]
+
+
+def _weights(folder: Path) -> Mapping[str, Tensor]:
+    """The tensors of a folder: of its single weight file, or of the shards that its index file names."""
+    path = next((folder / name for name in WEIGHT_FILES if (folder / name).exists()), None)
+    if path is None:
+        raise CheckpointError(f"{folder}: no weights: expected one of {', '.join(WEIGHT_FILES)}")
+    return Shards(path) if path.suffix == ".json" else tensors(path)
+
+
+class Shards(Mapping[str, Tensor]):
+    """Tensors spread over files, as an index file says; only the shard of the tensor asked for is opened."""
+
+    def __init__(self, index: Path):
+        self.index = index
+        self.files: dict[str, str] = json.loads(index.read_text())["weight_map"]
+
+    def __getitem__(self, name: str) -> Tensor:
+        shard = self.index.with_name(self.files[name])
+        held = tensors(shard) if shard.exists() else {}
+        if name not in held:
+            raise CheckpointError(
+                f"{shard}: does not hold {name}, which {self.index.name} says; fetch it again"
+            )
+        return held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+
+def _table(weights: Mapping[str, Tensor], name: str, where: str | Path) -> Tensor:
+    """A tensor that must be there and have two axes."""
+    tensor = weights.get(name)
+    if tensor is None:
+        raise CheckpointError(f"{where}: no tensor {name}; it holds {', '.join(weights)}")
+    if len(tensor.shape) != 2:
+        raise CheckpointError(f"{where}: {name} has shape {tensor.shape}, not (vocabulary rows, width)")
+    return tensor
+
+
+def _equal(where: str | Path, weights: Mapping[str, Tensor], first: str, second: str) -> bool:
+    """Whether two tensors are equal bit for bit; a model that says it is tied and is not earns a warning."""
+    one, other = weights[first], weights[second]
+    equal = (one.dtype, one.shape) == (other.dtype, other.shape)
+    equal = equal and one.read().tobytes() == other.read().tobytes()
+    if not equal:
+        log.warning("%s: configured as tied, yet %s and %s differ: two tables", where, first, second)
+    return equal
+
+
+@dataclass(frozen=True)
+class TableInformation:
+    """What an embedding table file says of itself, read from its header alone."""
+
+    rows: int
+    width: int
+    dtype: str
+    stored: str
+    source: str
+    model_revision: str
+    sha256: str
+    tied: bool
+
+
+def save(table: Embedding, path: str | Path, model_revision: str) -> None:
+    """Write an embedding table file: safetensors, one tensor `embedding`, metadata on where it came from."""
+    bits = np.ascontiguousarray(table.table)
+    tensor = safetensors.TensorSpec(
+        dtype=table.dtype, shape=bits.shape, data_ptr=bits.ctypes.data, data_len=bits.nbytes
+    )
+    metadata = {
+        "source": table.source,
+        "model_revision": model_revision,
+        "sha256": table.sha256(),
+        "stored": table.stored,
+        "tied": str(table.tied).lower(),
+    }
+    with writing(path) as temporary:
+        safetensors.serialize_file({"embedding": tensor}, temporary, metadata=metadata)
+
+
+def load(path: str | Path) -> np.ndarray:
+    """The values of an embedding table file, (vocabulary rows, width) float32. Imports no torch."""
+    table = _table(tensors(path), "embedding", path)
+    return float32(table.read(), table.dtype)
+
+
+def information(path: str | Path) -> TableInformation:
+    """The facts of an embedding table file, without its numbers."""
+    table = _table(tensors(path), "embedding", path)
+    with open(path, "rb") as file:
+        metadata = dict(safetensors_header(str(path), file)[0]["__metadata__"])
+    metadata["tied"] = metadata["tied"] == "true"
+    return TableInformation(*table.shape, dtype=table.dtype, **metadata)

@@ -1,0 +1,404 @@
+"""Embedding tables are the checkpoint's own bytes, whatever the architecture, the format and the sharding."""
+
+import json
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from lmshape.checkpoints import CheckpointError, embedding, information, load, save
+
+ROWS, WIDTH, HIDDEN = 64, 8, 16
+DECODER = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": ROWS}
+ENCODER = DECODER | {"hidden_size": HIDDEN, "intermediate_size": 32, "max_position_embeddings": 34}
+T5 = {"d_model": WIDTH, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2, "vocab_size": ROWS}
+# model type: (configuration, input tensor, output tensor of an untied model)
+ARCHITECTURES = {
+    "gpt_neox": (DECODER | {"hidden_size": WIDTH}, "gpt_neox.embed_in.weight", "embed_out.weight"),
+    "opt": (
+        DECODER | {"hidden_size": HIDDEN, "word_embed_proj_dim": WIDTH, "ffn_dim": 16},
+        "model.decoder.embed_tokens.weight",
+        "lm_head.weight",
+    ),
+    "gpt2": (
+        {"n_embd": WIDTH, "n_layer": 1, "n_head": 2, "vocab_size": ROWS},
+        "transformer.wte.weight",
+        "lm_head.weight",
+    ),
+    "gptj": (
+        {"n_embd": WIDTH, "n_layer": 1, "n_head": 2, "vocab_size": ROWS, "rotary_dim": 4},
+        "transformer.wte.weight",
+        "lm_head.weight",
+    ),
+    "bloom": (DECODER | {"hidden_size": WIDTH}, "transformer.word_embeddings.weight", "lm_head.weight"),
+    "llama": (
+        DECODER | {"hidden_size": WIDTH, "intermediate_size": 16},
+        "model.embed_tokens.weight",
+        "lm_head.weight",
+    ),
+    "falcon": (DECODER | {"hidden_size": WIDTH}, "transformer.word_embeddings.weight", "lm_head.weight"),
+    "t5": (T5, "shared.weight", "lm_head.weight"),
+    "mt5": (T5, "shared.weight", "lm_head.weight"),
+    "bert": (
+        ENCODER | {"hidden_size": WIDTH},
+        "bert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.weight",
+    ),
+    "roberta": (
+        ENCODER | {"hidden_size": WIDTH},
+        "roberta.embeddings.word_embeddings.weight",
+        "lm_head.decoder.weight",
+    ),
+    "albert": (
+        ENCODER | {"embedding_size": WIDTH},
+        "albert.embeddings.word_embeddings.weight",
+        "predictions.decoder.weight",
+    ),
+    "rembert": (
+        ENCODER | {"input_embedding_size": WIDTH, "output_embedding_size": WIDTH},
+        "rembert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.weight",
+    ),
+    "electra": (
+        ENCODER | {"embedding_size": WIDTH},
+        "electra.embeddings.word_embeddings.weight",
+        "generator_lm_head.weight",
+    ),
+}
+HEADS = [
+    transformers.AutoModelForCausalLM,
+    transformers.AutoModelForSeq2SeqLM,
+    transformers.AutoModelForMaskedLM,
+]
+
+
+def make(folder: Path, model_type: str, dtype=torch.float32, **changes) -> Path:
+    """Save a small random model with its language-modelling head as transformers saves it."""
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(model_type, **ARCHITECTURES[model_type][0] | changes)
+    head = next(head for head in HEADS if type(config) in head._model_mapping)
+    if model_type in ("bert", "roberta", "albert", "rembert", "electra"):
+        head = transformers.AutoModelForMaskedLM
+    model = head.from_config(config).to(dtype)
+    model.save_pretrained(folder)
+    return folder
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def rewrite(folder: Path, tensors: dict[str, torch.Tensor], config: dict | None = None) -> None:
+    """Replace a folder's tensors, and change its configuration."""
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors")
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | (config or {})))
+
+
+def to_torch(folder: Path, **options) -> Path:
+    """Turn a folder's safetensors file into a PyTorch file."""
+    torch.save(OrderedDict(weights(folder)), folder / "pytorch_model.bin", **options)
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
+def test_input_table_is_the_tensor_that_transformers_saved(tmp_path, model_type):
+    folder = make(tmp_path, model_type)
+    name = ARCHITECTURES[model_type][1]
+    found = embedding(folder)
+    assert found.source == name
+    assert found.table.shape == (ROWS, WIDTH)
+    np.testing.assert_array_equal(found.table, weights(folder)[name].numpy())
+
+
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
+def test_output_table_of_an_untied_model_is_its_own_tensor(tmp_path, model_type):
+    folder = make(tmp_path, model_type)
+    name = ARCHITECTURES[model_type][2]
+    own = torch.arange(ROWS * WIDTH, dtype=torch.float32).reshape(ROWS, WIDTH)
+    rewrite(folder, weights(folder) | {name: own}, {"tie_word_embeddings": False})
+    found = embedding(folder, "output")
+    assert (found.source, found.tied) == (name, False)
+    np.testing.assert_array_equal(found.table, own.numpy())
+    assert not embedding(folder, "input").tied
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "opt", "bloom", "bert", "t5"])
+def test_trap_16_output_of_a_tied_model_is_the_input_and_says_so(tmp_path, model_type):
+    folder = make(tmp_path, model_type)
+    output, found = embedding(folder, "output"), embedding(folder, "input")
+    assert output.tied and found.tied
+    assert output.source == found.source == ARCHITECTURES[model_type][1]
+    assert output.sha256() == found.sha256()
+
+
+def test_trap_16_untied_model_without_an_output_tensor_is_refused(tmp_path):
+    """transformers would leave the output embedding at random here and only warn."""
+    folder = make(tmp_path, "gpt_neox")
+    held = weights(folder)
+    del held["embed_out.weight"]
+    rewrite(folder, held)
+    assert not embedding(folder, "input").tied
+    with pytest.raises(CheckpointError, match=r"untied.*embed_out\.weight.*gpt_neox\.embed_in\.weight"):
+        embedding(folder, "output")
+
+
+def test_trap_16_tied_by_configuration_but_not_in_the_bytes_is_two_tables(tmp_path, caplog):
+    folder = make(tmp_path, "gpt2")
+    other = torch.ones(ROWS, WIDTH)
+    rewrite(folder, weights(folder) | {"lm_head.weight": other})
+    with caplog.at_level(logging.WARNING):
+        found = embedding(folder, "output")
+    assert not found.tied and "differ" in caplog.text
+    np.testing.assert_array_equal(found.table, other.numpy())
+
+
+def test_tied_model_may_store_the_table_twice(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    rewrite(folder, weights(folder) | {"lm_head.weight": weights(folder)["transformer.wte.weight"].clone()})
+    assert embedding(folder, "output").tied and embedding(folder, "input").tied
+
+
+def test_tied_model_may_store_its_table_under_the_output_name_only(tmp_path):
+    folder = make(tmp_path, "opt")
+    held = weights(folder)
+    held["lm_head.weight"] = held.pop("model.decoder.embed_tokens.weight")
+    rewrite(folder, held)
+    assert embedding(folder, "input").source == "lm_head.weight"
+    assert embedding(folder, "output").tied
+
+
+@pytest.mark.parametrize(
+    ("prefix", "replacement"), [("transformer.", ""), ("transformer.", "base_model.transformer.")]
+)
+def test_names_are_found_under_any_prefix(tmp_path, prefix, replacement):
+    folder = make(tmp_path, "gpt2")
+    rewrite(folder, {name.replace(prefix, replacement): tensor for name, tensor in weights(folder).items()})
+    assert embedding(folder).source == replacement + "wte.weight"
+
+
+def test_trap_14_width_is_the_tensors_and_not_the_hidden_size(tmp_path):
+    folder = make(tmp_path, "opt")
+    assert json.loads((folder / "config.json").read_text())["hidden_size"] == HIDDEN
+    assert embedding(folder).table.shape == (ROWS, WIDTH)
+
+
+def test_trap_14_padding_rows_are_kept(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    held = weights(folder)
+    held["transformer.wte.weight"] = torch.cat([held["transformer.wte.weight"], torch.zeros(3, WIDTH)])
+    rewrite(folder, held)
+    assert embedding(folder).table.shape == (ROWS + 3, WIDTH)
+
+
+def test_unknown_architecture_names_those_known(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    rewrite(folder, weights(folder), {"model_type": "mamba"})
+    with pytest.raises(CheckpointError, match="mamba.*known: albert"):
+        embedding(folder)
+
+
+def test_missing_tensor_lists_the_candidates(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    held = weights(folder)
+    held["words.embedding"] = held.pop("transformer.wte.weight")
+    rewrite(folder, held)
+    with pytest.raises(CheckpointError, match=r"expected wte\.weight; candidates: .*words\.embedding"):
+        embedding(folder)
+
+
+def shard(folder: Path, suffix: str) -> dict[str, str]:
+    """Split a folder's weights over two files with an index file; returns tensor name -> file."""
+    held = weights(folder)
+    stem, index = {
+        ".safetensors": ("model", "model.safetensors.index.json"),
+        ".bin": ("pytorch_model", "pytorch_model.bin.index.json"),
+    }[suffix]
+    files = {name: f"{stem}-0000{1 + number % 2}-of-00002{suffix}" for number, name in enumerate(held)}
+    for file in set(files.values()):
+        part = {name: tensor for name, tensor in held.items() if files[name] == file}
+        save_file(part, folder / file) if suffix == ".safetensors" else torch.save(part, folder / file)
+    (folder / index).write_text(json.dumps({"metadata": {}, "weight_map": files}))
+    (folder / "model.safetensors").unlink()
+    return files
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".bin"])
+def test_trap_15_only_the_shard_that_the_index_names_is_opened(tmp_path, suffix):
+    folder = make(tmp_path, "gpt_neox")
+    held = weights(folder)
+    files = shard(folder, suffix)
+    name = "gpt_neox.embed_in.weight"
+    for file in set(files.values()) - {files[name]}:
+        (folder / file).unlink()
+    (folder / f"zz_leftover{suffix}").write_bytes(b"not weights: a glob would find this")
+    np.testing.assert_array_equal(embedding(folder).table, held[name].numpy())
+
+
+def test_trap_15_shard_without_the_tensor_the_index_promises(tmp_path):
+    folder = make(tmp_path, "gpt_neox")
+    files = shard(folder, ".safetensors")
+    wrong = folder / files["gpt_neox.embed_in.weight"]
+    save_file({"other": torch.zeros(2)}, wrong)
+    with pytest.raises(CheckpointError, match=f"{wrong.name}: does not hold gpt_neox.embed_in.weight"):
+        embedding(folder)
+
+
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("container", ["safetensors", "zip", "stream"])
+def test_table_keeps_the_checkpoints_type_bit_for_bit(tmp_path, dtype, container):
+    folder = make(tmp_path, "gpt2", dtype)
+    truth = weights(folder)["transformer.wte.weight"]
+    if container != "safetensors":
+        to_torch(folder, _use_new_zipfile_serialization=container == "zip")
+    found = embedding(folder)
+    assert found.dtype == str(dtype).removeprefix("torch.")
+    assert found.table.tobytes() == truth.view(torch.uint8).numpy().tobytes()
+    np.testing.assert_array_equal(found.float32(), truth.float().numpy())
+
+
+def test_torch_tensor_that_is_a_window_on_a_larger_storage(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    storage = torch.arange(3 * ROWS * WIDTH, dtype=torch.float32).reshape(3, ROWS, WIDTH)
+    held = weights(folder) | {"transformer.wte.weight": torch.nn.Parameter(storage[1])}
+    torch.save(held, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    np.testing.assert_array_equal(embedding(folder).table, storage[1].numpy())
+
+
+def test_transposed_torch_tensor_is_refused_rather_than_misread(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    torch.save({"wte.weight": torch.randn(WIDTH, ROWS).T}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="strides"):
+        embedding(folder)
+
+
+def test_trap_15_old_torch_stream_is_read_whole_and_says_so(tmp_path, caplog):
+    folder = to_torch(make(tmp_path, "gpt2"), _use_new_zipfile_serialization=False)
+    with caplog.at_level(logging.WARNING):
+        embedding(folder)
+    assert "old PyTorch file" in caplog.text
+
+
+class Bomb:
+    """A pickle that would make a file if it were run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("zip_file", [True, False], ids=["zip", "stream"])
+def test_trap_21_pickles_that_run_code_are_refused_and_not_run(tmp_path, zip_file):
+    folder, trace = make(tmp_path, "gpt2"), tmp_path / "it ran"
+    state = weights(folder) | {"bomb": Bomb(trace)}
+    torch.save(state, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zip_file)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="refused"):
+        embedding(folder)
+    assert not trace.exists()
+
+
+def test_trap_21_a_bare_pickle_is_refused_and_not_run(tmp_path):
+    folder, trace = make(tmp_path, "gpt2"), tmp_path / "it ran"
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb(trace)))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="refused"):
+        embedding(folder)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("kept", [4, 100, 0.5, 0.999])
+@pytest.mark.parametrize("container", ["safetensors", "zip", "stream"])
+def test_file_cut_short_is_an_error_that_names_it(tmp_path, kept, container):
+    """The table is made the last tensor, so that wherever the file ends, it is hit."""
+    folder = make(tmp_path, "gpt2")
+    rewrite(folder, {"wte.weight": torch.randn(ROWS, WIDTH)})
+    path = folder / "model.safetensors"
+    if container != "safetensors":
+        path = to_torch(folder, _use_new_zipfile_serialization=container == "zip") / "pytorch_model.bin"
+    data = path.read_bytes()
+    path.write_bytes(data[: kept if kept > 1 else int(len(data) * kept)])
+    with pytest.raises(CheckpointError, match=path.name):
+        embedding(folder)
+
+
+def test_folder_without_weights_names_what_it_lacks(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="no weights: expected one of model.safetensors"):
+        embedding(folder)
+    with pytest.raises(CheckpointError, match="config.json or one GGUF file"):
+        embedding(tmp_path.parent)
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+def test_gguf_table_is_the_dequantised_tensor(tmp_path, quantised):
+    import gguf
+
+    table = np.random.default_rng(0).standard_normal((ROWS, 32), dtype=np.float32)
+    kind = gguf.GGMLQuantizationType.Q8_0 if quantised else gguf.GGMLQuantizationType.F32
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "llama")
+    data = gguf.quantize(table, kind) if quantised else table
+    writer.add_tensor("token_embd.weight", data, raw_dtype=kind if quantised else None)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    for path in (tmp_path, tmp_path / "model.gguf"):
+        found = embedding(path)
+        assert (found.source, found.dtype, found.tied) == ("token_embd.weight", "float32", True)
+        assert found.stored == kind.name
+        np.testing.assert_allclose(found.table, table, atol=0.02 if quantised else 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_saved_table_holds_the_same_bytes_and_where_they_came_from(tmp_path, dtype):
+    found = embedding(make(tmp_path / "model", "gpt2", dtype))
+    path = tmp_path / "tables" / "input.safetensors"
+    save(found, path, "commit")
+    held = load_file(path)
+    assert list(held) == ["embedding"] and held["embedding"].dtype == dtype
+    assert held["embedding"].view(torch.uint8).numpy().tobytes() == found.table.tobytes()
+    np.testing.assert_array_equal(load(path), held["embedding"].float().numpy())
+    facts = information(path)
+    assert (facts.rows, facts.width, facts.dtype) == (ROWS, WIDTH, found.dtype)
+    assert (facts.source, facts.model_revision, facts.tied) == ("transformer.wte.weight", "commit", True)
+    assert facts.sha256 == found.sha256()
+
+
+def test_hash_tells_tables_apart_and_equal_ones_together(tmp_path):
+    """Trap 12 rests on this: revisions that serve one table are known by their hash."""
+    first, second = make(tmp_path / "a", "gpt2"), to_torch(make(tmp_path / "b", "gpt2"))
+    assert embedding(first).sha256() == embedding(second).sha256()
+    held = weights(first)
+    held["transformer.wte.weight"][0, 0] += 1
+    rewrite(first, held)
+    assert embedding(first).sha256() != embedding(second).sha256()
+
+
+def test_file_that_is_no_table_is_refused_by_name(tmp_path):
+    save_file({"other": torch.zeros(2, 2)}, tmp_path / "x.safetensors")
+    with pytest.raises(CheckpointError, match="x.safetensors: no tensor embedding"):
+        load(tmp_path / "x.safetensors")
+
+
+def test_scoring_a_table_imports_no_torch():
+    code = "import lmshape.checkpoints, sys; assert not {'torch', 'transformers', 'gguf'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
