@@ -1,0 +1,238 @@
+"""Retrieval data sets in BEIR layout: read, write, check, and export from mteb.
+
+A folder holds corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels/test.tsv (query-id,
+corpus-id, score). `dataset.json` is ours and optional: the revision of the source, and whether a query's own
+document is among the documents. Without it the revision is a hash of the content, and no document is a
+query's own.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmshape.errors import LmshapeError
+from lmshape.files import writing
+
+QRELS_HEADER = "query-id\tcorpus-id\tscore"
+
+
+class DatasetError(LmshapeError):
+    """A data set that cannot be used; the message names the file, the line and what to do."""
+
+
+class Document(NamedTuple):
+    """One document. What is embedded is `content`."""
+
+    id: str
+    title: str
+    text: str
+
+    @property
+    def content(self) -> str:
+        """Title, a space, text, stripped."""
+        return f"{self.title} {self.text}".strip()
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Documents, queries and judgements.
+
+    `qrels` maps query id -> document id -> grade. With `drop_self` a document whose id is the query's own is
+    never an answer to it, as in ArguAna and Quora, where queries are documents; elsewhere (Cranfield) equal
+    ids mean nothing.
+    """
+
+    documents: list[Document]
+    queries: dict[str, str]
+    qrels: dict[str, dict[str, int]]
+    drop_self: bool = False
+    source_revision: str | None = None
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of all that a score depends on, whatever the order of documents, queries and judgements."""
+        parts = [
+            sorted((d.id, d.content) for d in self.documents),
+            sorted(self.queries.items()),
+            sorted((query, *judged) for query, grades in self.qrels.items() for judged in grades.items()),
+            self.drop_self,
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def revision(self) -> str:
+        """The source's own revision, or twelve digits of the content's hash where it has none."""
+        return self.source_revision or self.sha256[:12]
+
+    @property
+    def absent(self) -> int:
+        """Judgements of documents that are not in the corpus: they can never be found and count as missed."""
+        present = {document.id for document in self.documents}
+        return sum(document not in present for grades in self.qrels.values() for document in grades)
+
+
+def read(folder: str | Path) -> Dataset:
+    """The data set in a BEIR folder; DatasetError names the file and line of what is wrong."""
+    folder = Path(folder)
+    documents = [
+        Document(line["_id"], _string(line, "title", where, ""), _string(line, "text", where))
+        for where, line in _records(folder / "corpus.jsonl")
+    ]
+    queries = {
+        line["_id"]: _string(line, "text", where) for where, line in _records(folder / "queries.jsonl")
+    }
+    qrels = _read_qrels(folder / "qrels" / "test.tsv", queries)
+    extra = folder / "dataset.json"
+    about = json.loads(extra.read_text()) if extra.exists() else {}
+    return Dataset(documents, queries, qrels, about.get("drop_self", False), about.get("revision"))
+
+
+def write(dataset: Dataset, folder: str | Path) -> None:
+    """Write a BEIR folder, whole or not at all."""
+    corpus = ({"_id": d.id, "title": d.title, "text": d.text} for d in dataset.documents)
+    queries = ({"_id": id, "text": text} for id, text in dataset.queries.items())
+    rows = (
+        f"{query}\t{id}\t{grade}" for query, grades in dataset.qrels.items() for id, grade in grades.items()
+    )
+    about = {"revision": dataset.revision, "sha256": dataset.sha256, "drop_self": dataset.drop_self}
+    with writing(folder) as temporary:
+        (temporary / "qrels").mkdir(parents=True)
+        _write_lines(temporary / "corpus.jsonl", map(json.dumps, corpus))
+        _write_lines(temporary / "queries.jsonl", map(json.dumps, queries))
+        _write_lines(temporary / "qrels" / "test.tsv", [QRELS_HEADER, *rows])
+        (temporary / "dataset.json").write_text(json.dumps(about, indent=1) + "\n")
+
+
+def export_mteb(task: str, folder: str | Path) -> None:
+    """Write mteb's retrieval task as a BEIR folder, with the revision that mteb pins (downloads it).
+
+    `task` is a name such as SCIDOCS, or name:subset for a task of several subsets (MIRACLRetrieval:en). The
+    split is test where the task has one, else the first it is evaluated on (MSMARCO: dev).
+    """
+    import mteb  # 5 s, needed nowhere else
+
+    name, _, subset = task.partition(":")
+    try:
+        found = mteb.get_task(name)
+    except KeyError as error:
+        raise DatasetError(f"mteb has no task {name}: {error.args[0]}") from error
+    write(from_mteb(found, subset or None), folder)
+
+
+def from_mteb(task: Any, subset: str | None = None) -> Dataset:
+    """The data set of an `mteb.abstasks.AbsTaskRetrieval`, as mteb itself would show it to a model."""
+    if not hasattr(task, "convert_v1_dataset_format_to_v2"):
+        raise DatasetError(f"mteb task {task.metadata.name} is {task.metadata.type}, not retrieval")
+    task.load_data()
+    task.convert_v1_dataset_format_to_v2(num_proc=None)
+    splits = task.dataset[_subset(task, subset)]
+    data = splits.get("test") or splits[task.eval_splits[0]]
+    judged = {query: dict(grades) for query, grades in data["relevant_docs"].items() if grades}
+    return Dataset(
+        documents=[Document(row["id"], row.get("title") or "", row["text"]) for row in data["corpus"]],
+        queries={row["id"]: _query_text(row, task) for row in data["queries"] if row["id"] in judged},
+        qrels=judged,
+        drop_self=task.ignore_identical_ids,
+        source_revision=task.metadata.dataset["revision"],
+    )
+
+
+def _subset(task: Any, wanted: str | None) -> str:
+    subsets = list(task.dataset)
+    if wanted is None and len(subsets) == 1:
+        return subsets[0]
+    if wanted not in subsets:
+        name = task.metadata.name
+        raise DatasetError(
+            f"mteb task {name} has the subsets {', '.join(subsets)}: write {name}:{subsets[0]}"
+        )
+    return wanted
+
+
+def _query_text(row: Mapping[str, Any], task: Any) -> str:
+    """A query as mteb encodes it: an instruction follows it."""
+    if not isinstance(row["text"], str):
+        raise DatasetError(f"mteb task {task.metadata.name}: query {row['id']} is a conversation, not a text")
+    return f"{row['text']} {row['instruction']}" if row.get("instruction") else row["text"]
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """(place, line) of every line of a file that is not blank."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield f"{path} line {number}", line.rstrip("\r\n")
+    except FileNotFoundError:
+        raise DatasetError(
+            f"{path}: no such file; a BEIR folder has corpus.jsonl, queries.jsonl and qrels/test.tsv"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, object) of every line of a .jsonl file, ids checked."""
+    seen: set[str] = set()
+    for where, line in _lines(path):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DatasetError(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
+        if not isinstance(record, dict):
+            raise DatasetError(f"{where}: expected an object with _id and text")
+        id = _string(record, "_id", where)
+        if not id:
+            raise DatasetError(f"{where}: _id is empty")
+        if id in seen:
+            raise DatasetError(f"{where}: _id {id!r} was used before")
+        seen.add(id)
+        yield where, record
+    if not seen:
+        raise DatasetError(f"{path}: empty")
+
+
+def _string(record: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = record.get(key)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise DatasetError(f"{where}: {key} must be a string, not {json.dumps(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # half a surrogate pair, which no tokenizer takes
+        raise DatasetError(f"{where}: {key} is not valid Unicode ({error.reason})") from error
+    return value
+
+
+def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    lines = _lines(path)
+    where, header = next(lines, (str(path), ""))
+    if header != QRELS_HEADER:
+        raise DatasetError(f"{where}: expected the header {QRELS_HEADER!r}, found {header!r}")
+    qrels: dict[str, dict[str, int]] = {}
+    for where, line in lines:
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise DatasetError(f"{where}: expected three fields separated by tabs, found {len(fields)}")
+        query, document, grade = fields
+        if query not in queries:
+            raise DatasetError(f"{where}: query {query!r} is not in queries.jsonl")
+        if document in qrels.setdefault(query, {}):
+            raise DatasetError(f"{where}: document {document!r} is judged twice for query {query!r}")
+        try:
+            qrels[query][document] = int(grade)
+        except ValueError:
+            raise DatasetError(f"{where}: score must be a whole number, not {grade!r}") from None
+    if not qrels:
+        raise DatasetError(f"{path}: no judgements")
+    return qrels
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in lines)

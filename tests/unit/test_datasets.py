@@ -1,0 +1,178 @@
+import json
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from lmshape import datasets
+from lmshape.datasets import Dataset, DatasetError, Document
+from lmshape.errors import LmshapeError
+
+DOCUMENTS = [
+    Document("d1", "Wings", "on lift "),
+    Document("d2", "", " flow\nin pipes"),
+    Document("d3", "", ""),
+    Document("é 4", "Äther", "wind"),
+]
+QUERIES = {"q1": "what lifts a wing", "q2": "pipes"}
+QRELS = {"q1": {"d1": 2, "d2": 0}, "q2": {"d2": 1, "gone": -1}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    datasets.write(Dataset(DOCUMENTS, QUERIES, QRELS), tmp_path / "set")
+    return tmp_path / "set"
+
+
+def test_what_was_written_is_read_back(folder):
+    assert datasets.read(folder) == Dataset(
+        DOCUMENTS, QUERIES, QRELS, source_revision=Dataset(DOCUMENTS, QUERIES, QRELS).sha256[:12]
+    )
+
+
+def test_a_folder_of_beir_alone_is_read(folder):
+    (folder / "dataset.json").unlink()
+    (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": "no title", "metadata": {}}\n\n')
+    found = datasets.read(folder)
+    assert [d.content for d in found.documents] == ["no title"]
+    assert found.drop_self is False
+    assert found.revision == found.sha256[:12]
+
+
+def test_content_is_title_space_text_stripped():
+    assert [d.content for d in DOCUMENTS] == ["Wings on lift", "flow\nin pipes", "", "Äther wind"]
+
+
+def test_judgements_of_absent_documents_are_counted(folder):
+    assert datasets.read(folder).absent == 1
+
+
+def test_trap_31_the_hash_follows_the_content_and_not_its_order():
+    dataset = Dataset(DOCUMENTS, QUERIES, QRELS)
+    shuffled = Dataset(
+        random.Random(0).sample(DOCUMENTS, 4), dict(reversed(QUERIES.items())), dict(reversed(QRELS.items()))
+    )
+    assert shuffled.sha256 == dataset.sha256
+    others = [
+        Dataset([*DOCUMENTS[:3], Document("é 4", "Äther", "winds")], QUERIES, QRELS),
+        Dataset(DOCUMENTS, {**QUERIES, "q2": "pipe"}, QRELS),
+        Dataset(DOCUMENTS, QUERIES, {**QRELS, "q2": {"d2": 2, "gone": -1}}),
+        Dataset(DOCUMENTS, QUERIES, QRELS, drop_self=True),
+    ]
+    assert len({dataset.sha256, *(other.sha256 for other in others)}) == 5
+
+
+def test_an_export_keeps_its_source_revision_and_self_match_policy(tmp_path):
+    datasets.write(
+        Dataset(DOCUMENTS, QUERIES, QRELS, drop_self=True, source_revision="abc123"), tmp_path / "x"
+    )
+    found = datasets.read(tmp_path / "x")
+    assert (found.revision, found.drop_self) == ("abc123", True)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "a", "text": "x"}\n{"_id": "b", "text": ', "corpus.jsonl line 2: not JSON"),
+        ("corpus.jsonl", '["a"]', "line 1: expected an object"),
+        ("corpus.jsonl", '{"_id": 7, "text": "x"}', "line 1: _id must be a string, not 7"),
+        ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: _id is empty"),
+        ("corpus.jsonl", '{"_id": "a", "title": "x"}', "line 1: text must be a string, not null"),
+        ("corpus.jsonl", '{"_id": "a", "text": "\\ud800"}', "line 1: text is not valid Unicode"),
+        ("corpus.jsonl", '{"_id": "a", "text": ""}\n\n{"_id": "a", "text": ""}', "line 3: _id 'a' was"),
+        ("corpus.jsonl", "\n", "corpus.jsonl: empty"),
+        ("queries.jsonl", '{"_id": "q1"}', "queries.jsonl line 1: text must be a string"),
+        ("qrels/test.tsv", "q1\td1\t1\n", "test.tsv line 1: expected the header"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "no judgements"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 d1 1\n", "line 2: expected three fields"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq9\td1\t1\n", "line 2: query 'q9' is not in"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td1\t2\n", "line 3: document 'd1'"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t0.5\n", "line 2: score must be a whole"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_refused_by_file_and_line(folder, file, content, message):
+    (folder / file).write_text(content)
+    with pytest.raises(DatasetError) as refusal:
+        datasets.read(folder)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_missing_file_is_refused_by_name(folder, file):
+    (folder / file).unlink()
+    with pytest.raises(LmshapeError, match="no such file; a BEIR folder has"):
+        datasets.read(folder)
+
+
+def test_bytes_that_are_not_utf8_are_refused(folder):
+    (folder / "corpus.jsonl").write_bytes(b'{"_id": "a", "text": "\xff"}')
+    with pytest.raises(DatasetError, match=r"corpus.jsonl: not UTF-8"):
+        datasets.read(folder)
+
+
+class Task:
+    """As much of mteb.abstasks.AbsTaskRetrieval as an export reads."""
+
+    ignore_identical_ids = True
+    eval_splits = ("dev",)
+
+    def __init__(self, subsets=("default",), split="dev", queries=None):
+        self.metadata = SimpleNamespace(
+            name="Tiny", type="Retrieval", dataset={"path": "x/y", "revision": "r1"}
+        )
+        self.loaded = {
+            "corpus": [{"id": "d1", "title": None, "text": "lift"}, {"id": "d2", "text": "flow"}],
+            "queries": queries or [{"id": "q1", "text": "wing"}, {"id": "q2", "text": "unjudged"}],
+            "relevant_docs": {"q1": {"d1": 1}, "q2": {}},
+            "top_ranked": None,
+        }
+        self.dataset = {subset: {split: self.loaded} for subset in subsets}
+
+    def load_data(self):
+        pass
+
+    def convert_v1_dataset_format_to_v2(self, num_proc):
+        pass
+
+
+def test_a_task_of_mteb_becomes_a_folder_with_its_revision(tmp_path, monkeypatch):
+    mteb = pytest.importorskip("mteb")
+    monkeypatch.setattr(mteb, "get_task", lambda name: {"Tiny": Task()}[name])
+    datasets.export_mteb("Tiny", tmp_path / "tiny")
+    assert datasets.read(tmp_path / "tiny") == Dataset(
+        [Document("d1", "", "lift"), Document("d2", "", "flow")],
+        {"q1": "wing"},
+        {"q1": {"d1": 1}},
+        True,
+        "r1",
+    )
+    assert json.loads((tmp_path / "tiny" / "dataset.json").read_text())["revision"] == "r1"
+
+
+def test_a_task_that_mteb_lacks_is_refused_by_name(tmp_path):
+    pytest.importorskip("mteb")
+    with pytest.raises(DatasetError, match="mteb has no task SCIDOCZ"):
+        datasets.export_mteb("SCIDOCZ", tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_one_of_several_subsets_must_be_named():
+    task = Task(subsets=("en", "de"))
+    with pytest.raises(DatasetError, match="subsets en, de: write Tiny:en"):
+        datasets.from_mteb(task)
+    with pytest.raises(DatasetError, match="subsets en, de"):
+        datasets.from_mteb(task, "fr")
+    assert datasets.from_mteb(task, "de").queries == {"q1": "wing"}
+
+
+def test_instructions_follow_the_query_and_conversations_are_refused():
+    asked = [{"id": "q1", "text": "wing", "instruction": "in short"}]
+    assert datasets.from_mteb(Task(queries=asked)).queries == {"q1": "wing in short"}
+    with pytest.raises(DatasetError, match="conversation"):
+        datasets.from_mteb(Task(queries=[{"id": "q1", "text": ["a", "b"]}]))
+
+
+def test_other_kinds_of_task_are_refused():
+    task = SimpleNamespace(metadata=SimpleNamespace(name="STS12", type="STS"))
+    with pytest.raises(DatasetError, match="STS12 is STS, not retrieval"):
+        datasets.from_mteb(task)
