@@ -1,0 +1,46 @@
+"""lmshape: how the embeddings of language models take shape with size, across layers and over training.
+
+The study is `config.yaml`, or the one that `--configfile` names. Everything it makes is in `results/<study>/`.
+"""
+
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+from lmshape import study as grids
+from lmshape.config import ConfigError, load_study, load_suites
+
+min_version("9.27")
+
+ROOT = Path(workflow.basedir)
+try:
+    SUITES = load_suites(ROOT / "suites")
+    STUDY = load_study(config, ROOT / "config.yaml")
+    GRID = grids.build(STUDY, SUITES)
+except ConfigError as error:
+    raise WorkflowError(str(error)) from None
+
+
+pathvars:
+    results=f"results/{STUDY.study}",
+    logs=f"results/{STUDY.study}/logs",
+    benchmarks=f"results/{STUDY.study}/benchmarks",
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/study.smk"
+include: "workflow/rules/text.smk"
+include: "workflow/rules/tokenizers.smk"
+include: "workflow/rules/models.smk"
+include: "workflow/rules/embeddings.smk"
+include: "workflow/rules/retrieval.smk"
+include: "workflow/rules/hidden_states.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    input:
+        "<results>/report.html",
+    default_target: True

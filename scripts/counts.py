@@ -1,0 +1,13 @@
+"""Count the tokens of a data set once for every tokenizer."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import datasets, tokens
+
+dataset = datasets.read(snakemake.input.dataset)
+counts = tokens.count(
+    dataset, snakemake.input.tokenizer, snakemake.wildcards.tokenizer, snakemake.params.max_length
+)
+tokens.save(counts, snakemake.output[0])

@@ -1,0 +1,16 @@
+"""Make a retrieval data set in BEIR layout: built here, exported from mteb, or copied from a folder."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import datasets, package_documentation
+
+settings = snakemake.params.dataset
+if settings["source"] == "mteb":
+    datasets.export_mteb(settings["task"], snakemake.output[0])
+elif settings["source"] == "folder":
+    datasets.write(datasets.read(settings["path"]), snakemake.output[0])
+else:
+    built = package_documentation.build(settings["packages"], settings["queries"])
+    datasets.write(built, snakemake.output[0])

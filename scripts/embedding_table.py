@@ -1,0 +1,13 @@
+"""Read one embedding table out of a model folder."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from pathlib import Path
+
+from lmshape import checkpoints, revisions
+
+folder = Path(snakemake.input[0]) / snakemake.params.within
+table = checkpoints.embedding(folder, snakemake.wildcards.side)
+checkpoints.save(table, snakemake.output[0], revisions.read(folder))

@@ -1,0 +1,11 @@
+"""Put the rows of several Parquet files into one table."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import tables
+
+frame = tables.collect(snakemake.input)
+for output in snakemake.output:
+    tables.write(frame, output)

@@ -1,0 +1,18 @@
+"""Tokenize the held-out text once for every tokenizer."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from pathlib import Path
+
+import numpy as np
+
+from lmshape import text, tokens
+from lmshape.files import writing
+
+articles = text.read(Path(snakemake.input.text))
+tokenizer = tokens.load_tokenizer(snakemake.input.tokenizer)
+ids, bounds = tokens.token_ids([article.text for article in articles], tokenizer, special=False)
+with writing(snakemake.output[0]) as path, path.open("wb") as file:
+    np.savez_compressed(file, ids=ids, bounds=bounds)

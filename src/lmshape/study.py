@@ -1,0 +1,245 @@
+"""The grid of a study: which models, which combinations, and which of those are pruned.
+
+Imported by the Snakefile, so by every cluster job: light imports only.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lmshape.ablation_names import Ablation
+from lmshape.config import ConfigError, Models, Study, Suite, closest
+
+NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
+
+
+@dataclass(frozen=True, order=True)
+class Model:
+    """One checkpoint of one size of one suite."""
+
+    suite: str
+    size: str
+    checkpoint: str
+
+    @property
+    def step(self) -> int | None:
+        """Training step; None where the checkpoint is not one."""
+        return int(self.checkpoint.removeprefix("step")) if self.checkpoint.startswith("step") else None
+
+    def __str__(self) -> str:
+        return f"{self.suite}/{self.size}/{self.checkpoint}"
+
+
+@dataclass(frozen=True, order=True)
+class Combination:
+    """One table, ablated, scored on one data set."""
+
+    dataset: str
+    model: Model
+    side: str
+    ablation: str
+    seed: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.model}/{self.side}/{self.ablation}/{self.seed}"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A combination that is not run, and why."""
+
+    combination: Combination
+    reason: str
+
+
+@dataclass
+class Grid:
+    """Everything a study runs."""
+
+    study: Study
+    suites: dict[str, Suite]
+    retrieval: list[Combination] = field(default_factory=list)
+    pruned: list[Pruned] = field(default_factory=list)
+    hidden_states: list[Model] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.study.retrieval:
+            self.retrieval, self.pruned = prune(list(combinations(self.study, self.suites)), self.suites)
+        if self.study.hidden_states:
+            self.hidden_states = select(self.study.hidden_states.models, self.suites, "hidden_states.models")
+
+    @property
+    def tokenizers(self) -> dict[str, Model]:
+        """Every tokenizer of the study, with the model it is read from."""
+        found: dict[str, Model] = {}
+        for model in self.models:
+            suite = self.suites[model.suite]
+            found.setdefault(suite.tokenizer, Model(model.suite, next(iter(suite.sizes)), suite.final))
+        return found
+
+    @property
+    def tables(self) -> dict[str, dict[str, list[str]]]:
+        """Table -> group -> the files its rows come from, below `results/<study>/`.
+
+        Groups are suites (tokenizers, for tables that know no model): rows are gathered in two steps, because
+        Snakemake's cost of a rule grows with its inputs times its jobs.
+        """
+        retrieval = self.study.retrieval
+        found: dict[str, dict[str, list[str]]] = {}
+
+        def add(table: str, group: str, path: str) -> None:
+            found.setdefault(table, {}).setdefault(group, []).append(f"{table}/{path}.parquet")
+
+        for combination in self.retrieval:
+            add("retrieval", combination.model.suite, str(combination))
+        for dataset in retrieval.datasets if retrieval and retrieval.random_baseline else ():
+            for tokenizer in self.tokenizers:
+                for seed in retrieval.random_baseline.seeds:
+                    add("random_baseline", tokenizer, f"{dataset}/{tokenizer}/{seed}")
+        for model in self.hidden_states:
+            add("anisotropy", model.suite, str(model))
+            add("intrinsic_dimension", model.suite, str(model))
+        for suite, size in dict.fromkeys((model.suite, model.size) for model in self.models):
+            if self.suites[suite].pretraining:
+                add("pretraining", suite, f"{suite}/{size}")
+        return found
+
+    def vocabulary_rows(self, tokenizer: str) -> int:
+        """Rows of a random table for a tokenizer: those of the widest vocabulary among its models."""
+        suites = {self.suites[m.suite].name: self.suites[m.suite] for m in self.models}
+        sizes = [size for s in suites.values() if s.tokenizer == tokenizer for size in s.sizes.values()]
+        return max(size.vocabulary_rows for size in sizes)
+
+    @property
+    def suite_names(self) -> list[str]:
+        """The suites of the study."""
+        return list(dict.fromkeys(model.suite for model in self.models))
+
+    @property
+    def models(self) -> list[Model]:
+        """Every model that some measure reads, once, in order of appearance."""
+        return list(dict.fromkeys([c.model for c in self.retrieval] + self.hidden_states))
+
+
+def build(study: Study, suites: dict[str, Suite]) -> Grid:
+    """The grid of `study`; ConfigError names what cannot be."""
+    grid = Grid(study, suites)
+    trained = [m.suite for m in grid.models if suites[m.suite].source == "pretraining"]
+    if trained and not (study.text and study.text.held_out < 1):
+        raise ConfigError(
+            f"text.held_out: suite {trained[0]} is trained by the workflow, so part of `text` must be left "
+            "to train on: set text.held_out below 1"
+        )
+    if grid.hidden_states and not study.text:
+        raise ConfigError(
+            "text: hidden_states needs a text to read; allowed corpora: see docs/configuration.md"
+        )
+    return grid
+
+
+def select(models: Models, suites: dict[str, Suite], key: str) -> list[Model]:
+    """The models a selection names, in its order."""
+    return [
+        Model(name, size, checkpoint)
+        for name, selection in models.items()
+        for size in chosen_sizes(lookup(suites, name, key), selection.sizes, f"{key}.{name}.sizes")
+        for checkpoint in chosen_checkpoints(suites[name], selection.checkpoints, f"{key}.{name}.checkpoints")
+    ]
+
+
+def lookup(suites: dict[str, Suite], name: str, key: str) -> Suite:
+    if name not in suites:
+        raise ConfigError(f"{key}.{name}: there is no such suite in suites/{closest(name, sorted(suites))}")
+    return suites[name]
+
+
+def chosen_sizes(suite: Suite, wanted: list[str] | str, key: str) -> list[str]:
+    """The sizes `wanted` names, each of which the suite must have."""
+    sizes = list(suite.sizes) if wanted == "all" else list(wanted)
+    for size in sizes:
+        if size not in suite.sizes:
+            raise ConfigError(
+                f"{key}: suite {suite.name} has no size {size}{closest(size, list(suite.sizes))}"
+            )
+    return sizes
+
+
+def chosen_checkpoints(suite: Suite, wanted: list[int] | str, key: str) -> list[str]:
+    """The checkpoints `wanted` names, the final model always among them."""
+    if wanted == "final":
+        return [suite.final]
+    steps = suite.checkpoints.steps if suite.checkpoints else []
+    if not steps:
+        raise ConfigError(f"{key}: suite {suite.name} has no checkpoints; allowed: final")
+    unknown = [] if wanted == "all" else sorted(set(wanted) - set(steps))
+    if unknown:
+        allowed = ", ".join(map(str, steps))
+        raise ConfigError(
+            f"{key}: suite {suite.name} has no step {unknown[0]}; allowed: all, final, {allowed}"
+        )
+    return list(dict.fromkeys([f"step{s}" for s in steps if wanted == "all" or s in wanted] + [suite.final]))
+
+
+def combinations(study: Study, suites: dict[str, Suite]) -> Iterator[Combination]:
+    """Every combination the study asks for, possible or not."""
+    settings = study.retrieval
+    for dataset in settings.datasets:
+        for model in select(settings.models, suites, "retrieval.models"):
+            final = model.checkpoint == suites[model.suite].final
+            for ablation in settings.ablations if final else settings.checkpoint_ablations:
+                for side in settings.sides:
+                    for seed in settings.seeds if Ablation.parse(ablation).random else [NO_SEED]:
+                        yield Combination(dataset, model, side, ablation, str(seed))
+
+
+def prune(wanted: list[Combination], suites: dict[str, Suite]) -> tuple[list[Combination], list[Pruned]]:
+    """Split combinations into those to run and those that cannot be, or would repeat another.
+
+    ConfigError if an ablation is possible for no table at all: that is a mistake, not a corner of the grid.
+    """
+    kept: list[Combination] = []
+    pruned: list[Pruned] = []
+    same: dict[tuple, Combination] = {}
+    for combination in wanted:
+        reason = impossible(combination, suites)
+        twin = None if reason else same.setdefault(identity(combination, suites), combination)
+        if not reason and twin is not combination:
+            reason = f"the same numbers as {twin}"
+        if reason:
+            pruned.append(Pruned(combination, reason))
+        else:
+            kept.append(combination)
+    refuse_hopeless(kept, pruned, suites)
+    return kept, pruned
+
+
+def impossible(combination: Combination, suites: dict[str, Suite]) -> str | None:
+    """Why a combination cannot be, or None."""
+    suite = suites[combination.model.suite]
+    if combination.side == "output" and not suite.untied:
+        return "tied: the output embedding is the input embedding"
+    return Ablation.parse(combination.ablation).impossible(suite.sizes[combination.model.size].width)
+
+
+def identity(combination: Combination, suites: dict[str, Suite]) -> tuple:
+    """Two combinations of one identity score the same numbers.
+
+    A random table knows nothing of the weights: one for each tokenizer and width is enough.
+    """
+    if combination.ablation != "random":
+        return (combination,)
+    suite = suites[combination.model.suite]
+    width = suite.sizes[combination.model.size].width
+    return (combination.dataset, suite.tokenizer, width, combination.seed)
+
+
+def refuse_hopeless(kept: list[Combination], pruned: Iterable[Pruned], suites: dict[str, Suite]) -> None:
+    possible = {combination.ablation for combination in kept}
+    for cut in pruned:
+        if cut.combination.ablation not in possible:
+            widths = sorted(
+                {suites[p.combination.model.suite].sizes[p.combination.model.size].width for p in pruned}
+            )
+            raise ConfigError(
+                f"retrieval.ablations: {cut.combination.ablation} is possible for no table of this study: "
+                f"{cut.reason}; allowed widths here: {', '.join(map(str, widths))}"
+            )

@@ -1,0 +1,63 @@
+"""What several stages share: code hashes, resources, and the columns that name a combination."""
+
+from lmshape.fingerprint import code as code_hash
+from lmshape.study import Model
+
+
+wildcard_constraints:
+    dataset="[^/]+",
+    tokenizer="[^/]+",
+    suite="[^/]+",
+    size="[^/]+",
+    checkpoint="main|step[0-9]+",
+    side="input|output",
+    ablation="[^/]+",
+    seed="none|[0-9]+",
+
+
+def code(script):
+    """Hash of a script and of the lmshape modules behind it: a rule is stale when it changes."""
+    return code_hash(ROOT / "scripts" / f"{script}.py")
+
+
+def more(amount):
+    """A resource that grows with every attempt at a job."""
+    return lambda wildcards, attempt: amount * attempt
+
+
+def suite_of(wildcards):
+    return SUITES[wildcards.suite]
+
+
+def size_of(wildcards):
+    return SUITES[wildcards.suite].sizes[wildcards.size]
+
+
+def model_of(wildcards):
+    return Model(wildcards.suite, wildcards.size, wildcards.checkpoint)
+
+
+def model_columns(wildcards):
+    """The columns of every table that say which model a row is about."""
+    model = model_of(wildcards)
+    suite = suite_of(wildcards)
+    return {
+        "suite": model.suite,
+        "size": model.size,
+        "parameters": size_of(wildcards).parameters,
+        "architecture": suite.architecture,
+        "checkpoint": model.checkpoint,
+        "step": model.step,
+        "final": model.checkpoint == suite.final,
+    }
+
+
+def from_source(source):
+    """A wildcard pattern of the suites that come from `source`: package, pretraining or hub."""
+    names = [name for name, suite in SUITES.items() if suite.source == source]
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def model_parameters(wildcards):
+    """Parameters of a model, in millions: what memory and time grow with."""
+    return size_of(wildcards).parameters / 1e6

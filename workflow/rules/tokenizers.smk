@@ -1,0 +1,84 @@
+"""Tokenizers: trained here, or taken from a model of the first suite that names them.
+
+Reads <results>/text/pretraining.jsonl, <results>/models/{suite}/{size}/{checkpoint}, or the hub.
+Writes <results>/tokenizers/{tokenizer}, a folder that transformers reads.
+"""
+
+
+def tokenizer_pattern(source):
+    """A wildcard pattern of the tokenizers that are read from suites of one source."""
+    names = [name for name, model in GRID.tokenizers.items() if SUITES[model.suite].source == source]
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def tokenizer_model(wildcards):
+    """The model that a tokenizer is read from."""
+    return GRID.tokenizers[wildcards.tokenizer]
+
+
+rule train_tokenizer:
+    input:
+        "<results>/text/pretraining.jsonl",
+    output:
+        directory("<results>/tokenizers/{tokenizer}"),
+    log:
+        "<logs>/train_tokenizer/{tokenizer}.log",
+    benchmark:
+        "<benchmarks>/train_tokenizer/{tokenizer}.tsv"
+    wildcard_constraints:
+        tokenizer=tokenizer_pattern("pretraining"),
+    threads: 1
+    resources:
+        mem_mb=more(2000),
+        runtime=more(30),
+    params:
+        model_type=lambda wildcards: SUITES[tokenizer_model(wildcards).suite].pretraining.model_type,
+        vocabulary=lambda wildcards: min(
+            size.vocabulary_rows for size in SUITES[tokenizer_model(wildcards).suite].sizes.values()
+        ),
+        code=code("train_tokenizer"),
+    script:
+        "../../scripts/train_tokenizer.py"
+
+
+rule copy_tokenizer:
+    input:
+        lambda wildcards: f"<results>/models/{tokenizer_model(wildcards)}",
+    output:
+        directory("<results>/tokenizers/{tokenizer}"),
+    log:
+        "<logs>/copy_tokenizer/{tokenizer}.log",
+    benchmark:
+        "<benchmarks>/copy_tokenizer/{tokenizer}.tsv"
+    wildcard_constraints:
+        tokenizer=tokenizer_pattern("package"),
+    threads: 1
+    resources:
+        mem_mb=more(1000),
+        runtime=more(10),
+    params:
+        code=code("copy_tokenizer"),
+    script:
+        "../../scripts/copy_tokenizer.py"
+
+
+rule fetch_tokenizer:
+    output:
+        directory("<results>/tokenizers/{tokenizer}"),
+    log:
+        "<logs>/fetch_tokenizer/{tokenizer}.log",
+    benchmark:
+        "<benchmarks>/fetch_tokenizer/{tokenizer}.tsv"
+    wildcard_constraints:
+        tokenizer=tokenizer_pattern("hub"),
+    threads: 1
+    resources:
+        mem_mb=more(1000),
+        runtime=more(30),
+        downloads=1,
+    params:
+        source=lambda wildcards: hub_source(tokenizer_model(wildcards)),
+        files="tokenizer",
+        code=code("fetch"),
+    script:
+        "../../scripts/fetch.py"
