@@ -1,0 +1,106 @@
+"""Studies and suites: what is refused, and in which words."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lmshape.config import ConfigError, Study, Suite, load_study, load_suites, parse
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = ROOT / "config.yaml"
+
+RETRIEVAL = {"models": {"minilm": {}}, "datasets": {"d": {"source": "folder", "path": "somewhere"}}}
+
+
+def message(config: dict) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_study(config, DEFAULT)
+    return str(caught.value)
+
+
+def test_a_misspelt_section_is_named_with_the_allowed_ones():
+    said = message({"retreival": RETRIEVAL})
+    assert "retreival: there is no such key; did you mean `retrieval`?" in said
+    assert "hidden_states, intrinsic_dimension, retrieval" in said
+
+
+def test_a_misspelt_key_deep_inside_is_named_with_its_siblings():
+    said = message({"retrieval": {**RETRIEVAL, "models": {"minilm": {"size": ["22.7m"]}}}})
+    assert "retrieval.models.minilm.size: there is no such key" in said
+    assert "allowed: checkpoints, sizes" in said
+
+
+def test_a_misspelt_key_of_a_data_set_is_named_with_those_of_its_source():
+    datasets = {"d": {"source": "folder", "pth": "x", "path": "x"}}
+    said = message({"retrieval": {**RETRIEVAL, "datasets": datasets}})
+    assert "pth: there is no such key; did you mean `path`? allowed: path, source" in said
+
+
+def test_every_mistake_is_said_at_once():
+    said = message({"titel": "x", "hidden_states": {"models": {}, "batches": 0}})
+    assert "titel" in said and "hidden_states.models" in said and "hidden_states.batches" in said
+
+
+def test_an_unknown_ablation_is_named_with_the_known_ones():
+    assert "corp-8" in message({"retrieval": {**RETRIEVAL, "ablations": ["corp-8"]}})
+
+
+def test_too_few_tokens_for_the_batches_are_refused():
+    section = {"models": {"minilm": {}}, "tokens": 100, "batch_size": 50, "batches": 3}
+    assert "tokens (100) must be at least" in message({"hidden_states": section})
+
+
+def test_a_whole_study_replaces_the_default_instead_of_merging_into_it():
+    chosen = load_study({"study": "other", "title": "Other", "retrieval": RETRIEVAL}, DEFAULT)
+    assert list(chosen.retrieval.models) == ["minilm"]
+    assert chosen.hidden_states is None and chosen.text is None
+
+
+def test_a_setting_replaces_one_section_of_the_default():
+    default = yaml.safe_load(DEFAULT.read_text())
+    changed = load_study({"retrieval": RETRIEVAL}, DEFAULT)
+    assert list(changed.retrieval.models) == ["minilm"]
+    assert changed.hidden_states.batch_size == default["hidden_states"]["batch_size"]
+
+
+def test_every_suite_and_every_study_of_the_repository_is_valid():
+    suites = load_suites(ROOT / "suites")
+    assert {"neox-small", "bert-small", "minilm", "smollm2"} <= set(suites)
+    for path in [DEFAULT, *(ROOT / "studies").glob("*.yaml")]:
+        assert load_study(yaml.safe_load(path.read_text()), DEFAULT).study
+
+
+def test_a_suite_must_be_named_as_its_file(tmp_path):
+    text = (ROOT / "suites" / "minilm.yaml").read_text()
+    (tmp_path / "other.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"other\.yaml: name is 'minilm'; it must be 'other'"):
+        load_suites(tmp_path)
+
+
+def test_a_size_without_what_its_source_needs_is_refused():
+    size = {"parameters": 1, "width": 1, "vocabulary_rows": 1, "layers": 1}
+    suite = {"name": "s", "title": "S", "architecture": "decoder", "tokenizer": "t", "sizes": {"1m": size}}
+    with pytest.raises(ConfigError, match="size 1m needs `hub`"):
+        parse(Suite, suite, "s.yaml")
+
+
+def test_steps_must_ascend():
+    with pytest.raises(ConfigError, match="steps must ascend"):
+        parse(Suite, {"checkpoints": {"steps": [4, 1]}}, "s.yaml")
+
+
+def test_unreadable_yaml_is_named(tmp_path):
+    (tmp_path / "broken.yaml").write_text("a: [1,")
+    with pytest.raises(ConfigError, match=r"broken\.yaml: not valid YAML"):
+        load_suites(tmp_path)
+
+
+@pytest.mark.parametrize("model", [Study, Suite])
+def test_every_key_is_described(model):
+    def undescribed(schema: dict) -> list[str]:
+        sections = [schema, *schema.get("$defs", {}).values()]
+        keys = [(s["title"], k, v) for s in sections for k, v in s.get("properties", {}).items()]
+        return [f"{title}.{key}" for title, key, v in keys if "description" not in v and key != "source"]
+
+    assert undescribed(model.model_json_schema()) == []

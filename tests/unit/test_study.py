@@ -1,0 +1,121 @@
+"""The grid: which combinations are run, which are pruned, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from lmshape import study as grids
+from lmshape.config import ConfigError, Study, Suite, load_study, load_suites, parse
+
+ROOT = Path(__file__).parents[2]
+
+
+def suite(name: str, widths: dict[str, int], tokenizer: str = "tok", **more) -> Suite:
+    sizes = {
+        size: {"parameters": 10, "width": width, "vocabulary_rows": 100, "layers": 2, "hub": f"o/{size}"}
+        for size, width in widths.items()
+    }
+    described = {"name": name, "title": name, "architecture": "decoder", "tokenizer": tokenizer, "sizes": sizes}
+    return parse(Suite, described | more, name)
+
+
+def study(models: dict, **more) -> Study:
+    retrieval = {"models": models, "datasets": {"d": {"source": "folder", "path": "x"}}, **more}
+    return parse(Study, {"study": "s", "title": "S", "retrieval": retrieval}, "study")
+
+
+SUITES = {
+    "a": suite("a", {"small": 64, "large": 256}, checkpoints={"steps": [0, 8, 64]}),
+    "b": suite("b", {"small": 64}),
+}
+
+
+def names(combinations: list) -> list[str]:
+    return [str(combination) for combination in combinations]
+
+
+def test_a_deterministic_ablation_is_one_job_and_a_random_one_is_one_for_each_seed():
+    grid = grids.build(study({"b": {}}, ablations=["original", "shuffled"], seeds=[3, 5]), SUITES)
+    assert names(grid.retrieval) == [
+        "d/b/small/main/input/original/none",
+        "d/b/small/main/input/shuffled/3",
+        "d/b/small/main/input/shuffled/5",
+    ]
+
+
+def test_checkpoints_before_the_final_one_get_their_own_ablations():
+    models = {"a": {"sizes": ["small"], "checkpoints": [8]}}
+    grid = grids.build(study(models, ablations=["original", "crop-8"]), SUITES)
+    assert names(grid.retrieval) == [
+        "d/a/small/step8/input/original/none",
+        "d/a/small/main/input/original/none",
+        "d/a/small/main/input/crop-8/none",
+    ]
+
+
+def test_impossible_combinations_are_pruned_with_a_reason():
+    grid = grids.build(study({"a": {}}, ablations=["original", "crop-128"]), SUITES)
+    assert "d/a/large/main/input/crop-128/none" in names(grid.retrieval)
+    assert [str(cut.combination) for cut in grid.pruned] == ["d/a/small/main/input/crop-128/none"]
+    assert "crop-128 is wider than the table (64)" in grid.pruned[0].reason
+
+
+def test_one_random_table_serves_all_models_of_a_tokenizer_and_width():
+    grid = grids.build(study({"a": {}, "b": {}}, ablations=["random"], seeds=[0]), SUITES)
+    assert names(grid.retrieval) == ["d/a/small/main/input/random/0", "d/a/large/main/input/random/0"]
+    assert grid.pruned[0].reason == "the same numbers as d/a/small/main/input/random/0"
+
+
+def test_the_output_side_is_only_there_where_it_is_a_table_of_its_own():
+    suites = SUITES | {"c": suite("c", {"small": 64}, untied=True)}
+    grid = grids.build(study({"b": {}, "c": {}}, sides=["input", "output"]), suites)
+    assert "d/c/small/main/output/original/none" in names(grid.retrieval)
+    assert [str(cut.combination) for cut in grid.pruned] == ["d/b/small/main/output/original/none"]
+
+
+def test_a_crop_wider_than_every_table_is_refused_with_the_widths():
+    with pytest.raises(ConfigError, match=r"retrieval\.ablations: crop-512 .* allowed widths here: 64, 256"):
+        grids.build(study({"a": {}, "b": {}}, ablations=["original", "crop-512"]), SUITES)
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ({"c": {}}, r"retrieval\.models\.c: there is no such suite.*allowed: a, b"),
+        ({"a": {"sizes": ["smal"]}}, r"retrieval\.models\.a\.sizes: .*no size smal; did you mean `small`\?"),
+        ({"a": {"checkpoints": [9]}}, r"retrieval\.models\.a\.checkpoints: .*no step 9; allowed: .*0, 8, 64"),
+        ({"b": {"checkpoints": "all"}}, r"retrieval\.models\.b\.checkpoints: .*no checkpoints; allowed: final"),
+    ],
+)
+def test_what_a_suite_lacks_is_named_with_what_it_has(models, said):
+    with pytest.raises(ConfigError, match=said):
+        grids.build(study(models), SUITES)
+
+
+def test_a_suite_trained_here_needs_text_that_is_not_held_out():
+    config = {"text": {"corpus": {"source": "wikipedia-extract"}, "held_out": 1.0}}
+    changed = load_study(config, ROOT / "config.yaml")
+    with pytest.raises(ConfigError, match=r"text\.held_out: suite neox-small"):
+        grids.build(changed, load_suites(ROOT / "suites"))
+
+
+def test_the_embedded_study_has_two_packaged_and_two_trained_suites():
+    grid = grids.build(load_study({}, ROOT / "config.yaml"), load_suites(ROOT / "suites"))
+    sources = {name: grid.suites[name].source for name in grid.suite_names}
+    assert sorted(sources.values()) == ["package", "package", "pretraining", "pretraining"]
+    for name in (name for name, source in sources.items() if source == "pretraining"):
+        trained = [model for model in grid.hidden_states if model.suite == name]
+        assert len({model.size for model in trained}) >= 3
+        assert len({model.step for model in trained}) >= 6 and 0 in {model.step for model in trained}
+
+
+def test_every_file_of_a_table_is_listed_once_in_its_suite():
+    grid = grids.build(study({"a": {}, "b": {}}, ablations=["original"]), SUITES)
+    files = [file for group in grid.tables["retrieval"].values() for file in group]
+    assert len(files) == len(set(files)) == len(grid.retrieval)
+    assert all(file.startswith("retrieval/d/a/") for file in grid.tables["retrieval"]["a"])
+
+
+def test_the_step_of_a_checkpoint():
+    assert grids.Model("a", "small", "step64").step == 64
+    assert grids.Model("a", "small", "main").step is None
