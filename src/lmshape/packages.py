@@ -8,7 +8,14 @@ from pathlib import Path
 from lmshape import revisions
 from lmshape.errors import LmshapeError
 
-MODEL_FILES = ("config.json", "*.safetensors", "tokenizer*", "special_tokens_map.json", "vocab*", "merges.txt")
+MODEL_FILES = (
+    "config.json",
+    "*.safetensors",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "vocab*",
+    "merges.txt",
+)
 
 
 def file(package: str, path: str) -> Path:
@@ -23,28 +30,13 @@ def file(package: str, path: str) -> Path:
 
 
 def copy_model(package: str, path: str, folder: Path) -> None:
-    """Make `folder` a model folder (configuration, weights, tokenizer, revision.json) of a package's model.
-
-    A folder is copied. A GGUF file is dequantised to float32 by transformers: its values are exactly the file's.
-    """
+    """Make `folder` a model folder of a package's model: its files, or its one GGUF file, and revision.json."""
     source = file(package, path)
     folder.mkdir(parents=True)
-    if source.is_dir():
-        for pattern in MODEL_FILES:
-            for found in source.glob(pattern):
-                shutil.copy(found, folder)
-    else:
-        convert_gguf(source, folder)
+    patterns = MODEL_FILES if source.is_dir() else [source.name]
+    for pattern in patterns:
+        for found in (source if source.is_dir() else source.parent).glob(pattern):
+            shutil.copy(found, folder)
     distribution = importlib.metadata.packages_distributions()[package][0]
     version = importlib.metadata.version(distribution)
     revisions.write(folder, distribution, version, f"{distribution} {version}")
-
-
-def convert_gguf(path: Path, folder: Path) -> None:
-    """Write the model and the tokenizer of a GGUF file as transformers writes them."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).save_pretrained(folder)

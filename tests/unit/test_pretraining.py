@@ -1,0 +1,130 @@
+"""Small models trained from nothing: reproducible, checkpointed, learning."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertForMaskedLM, GPTNeoXForCausalLM
+
+from lmshape import checkpoints, pretraining, revisions
+from lmshape.errors import LmshapeError
+
+TEXTS = [
+    f"The {animal} sees the {other} near the river."
+    for animal in ("cat", "dog", "cow")
+    for other in ("hen", "fox")
+]
+SIZE = {"width": 16, "layers": 2, "heads": 2, "vocabulary_rows": 320}
+SETTINGS = {
+    "seed": 0,
+    "sequence_length": 8,
+    "batch_size": 4,
+    "learning_rate": 1e-2,
+    "warmup": 2,
+    "weight_decay": 0.1,
+}
+
+
+@pytest.fixture(scope="module", params=["gpt_neox", "bert"])
+def trained(request, tmp_path_factory):
+    """(model type, folder of checkpoints, losses)"""
+    folder = tmp_path_factory.mktemp(request.param)
+    return request.param, folder, run(request.param, folder)
+
+
+def run(model_type: str, folder, seed: int = 0, steps: tuple = (0, 1, 30)) -> list[pretraining.Loss]:
+    tokenizer = pretraining.train_tokenizer(model_type, TEXTS, 320)
+    ids = np.concatenate([tokenizer(text, add_special_tokens=False)["input_ids"] for text in TEXTS * 20])
+    torch.manual_seed(seed)
+    model = pretraining.build(model_type, SIZE, 8, tokenizer)
+    return pretraining.train(model, tokenizer, ids, list(steps), SETTINGS | {"seed": seed}, folder, "cpu")
+
+
+def test_the_loss_falls_and_every_step_is_recorded(trained):
+    _, _, losses = trained
+    assert [loss.step for loss in losses] == list(range(1, 31))
+    first, last = (np.mean([loss.loss for loss in part]) for part in (losses[:3], losses[-3:]))
+    assert abs(first - np.log(320)) < 1 and last < first - 1
+
+
+def test_every_checkpoint_is_a_model_folder_of_transformers_own_class(trained):
+    model_type, folder, _ = trained
+    classes = {"gpt_neox": GPTNeoXForCausalLM, "bert": BertForMaskedLM}
+    assert sorted(path.name for path in folder.iterdir()) == ["step0", "step1", "step30"]
+    for path in folder.iterdir():
+        assert json.loads((path / "config.json").read_text())["architectures"] == [
+            classes[model_type].__name__
+        ]
+        AutoModel.from_pretrained(path, dtype="float32")
+        assert AutoTokenizer.from_pretrained(path).get_vocab()
+        assert revisions.read(path).startswith("sha256:")
+
+
+def test_training_is_reproducible_and_seeded(trained, tmp_path):
+    model_type, folder, losses = trained
+    again = run(model_type, tmp_path / "again")
+    run(model_type, tmp_path / "other", seed=1, steps=(0, 1))
+    assert again == losses
+    assert revisions.read(tmp_path / "again" / "step30") == revisions.read(folder / "step30")
+    assert revisions.read(tmp_path / "other" / "step0") != revisions.read(folder / "step0")
+
+
+def test_step_0_is_the_untrained_model_and_checkpoints_differ(trained):
+    _, folder, _ = trained
+    tables = [checkpoints.embedding(folder / f"step{step}").float32() for step in (0, 1, 30)]
+    assert not np.array_equal(tables[0], tables[1]) and not np.array_equal(tables[1], tables[2])
+
+
+def test_the_decoder_is_untied_and_the_encoder_tied(trained):
+    model_type, folder, _ = trained
+    assert checkpoints.embedding(folder / "step30", "output").tied == (model_type == "bert")
+
+
+def test_only_the_encoder_frames_a_text():
+    bert = pretraining.train_tokenizer("bert", TEXTS, 320)
+    neox = pretraining.train_tokenizer("gpt_neox", TEXTS, 320)
+    ids = bert("the cat")["input_ids"]
+    assert (ids[0], ids[-1]) == (bert.cls_token_id, bert.sep_token_id)
+    assert neox.decode(neox("The cat  sees Ä")["input_ids"]) == "The cat  sees Ä"
+
+
+def test_masking_follows_bert():
+    tokenizer = pretraining.train_tokenizer("bert", TEXTS, 320)
+    batch = np.full((400, 100), 200)
+    inputs, labels = pretraining.task(batch, tokenizer, np.random.default_rng(0))
+    predicted = labels != pretraining.IGNORED
+    assert torch.all(labels[predicted] == 200)
+    assert predicted.float().mean() == pytest.approx(0.15, abs=0.01)
+    assert (inputs == tokenizer.mask_token_id).float().mean() == pytest.approx(0.12, abs=0.01)
+    assert torch.all(inputs[~predicted] == 200)
+    assert inputs.min() >= tokenizer.mask_token_id
+
+
+def test_every_sequence_is_read_once_before_any_is_read_again():
+    batches = pretraining.sequences(np.arange(100), 5, 4, np.random.default_rng(0))
+    once = np.concatenate([next(batches) for _ in range(5)])
+    assert sorted(once.ravel()) == list(range(100))
+
+
+def test_the_learning_rate_warms_up_and_falls_to_a_tenth():
+    rates = [pretraining.learning_rate(step, 100, 1.0, 10) for step in range(101)]
+    assert (
+        rates[0] == pytest.approx(0.1)
+        and max(rates) == pytest.approx(1.0)
+        and rates[100] == pytest.approx(0.1)
+    )
+
+
+def test_too_little_text_and_too_many_tokens_are_refused():
+    with pytest.raises(LmshapeError, match="a batch needs 4 x 5"):
+        next(pretraining.sequences(np.arange(10), 5, 4, np.random.default_rng(0)))
+    tokenizer = pretraining.train_tokenizer("bert", TEXTS, 320)
+    with pytest.raises(LmshapeError, match="do not fit 10 vocabulary_rows"):
+        pretraining.build("bert", SIZE | {"vocabulary_rows": 10}, 8, tokenizer)
+
+
+def test_a_loss_that_is_not_finite_names_the_step(monkeypatch, tmp_path):
+    monkeypatch.setattr(pretraining, "advance", lambda *_: float("nan"))
+    with pytest.raises(LmshapeError, match="the loss is nan at step 1"):
+        run("bert", tmp_path)
