@@ -1,0 +1,156 @@
+"""Text as tokens: a sparse count matrix per (data set, tokenizer), and flat ids for hidden-state text.
+
+An embedding table has no context, so all that retrieval needs to know of a text is how often each token occurs.
+Counting once per tokenizer serves every size, ablation, seed and checkpoint that shares it.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from lmshape.datasets import Dataset
+from lmshape.errors import LmshapeError
+from lmshape.files import writing
+
+BATCH = 1024  # texts given to a tokenizer at once
+
+
+class TokenizerError(LmshapeError):
+    """A tokenizer that cannot be loaded or is empty; the message names its folder."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each token occurs in each text of a data set.
+
+    `documents` (documents, vocabulary) and `queries` (queries, vocabulary) are int32, rows in the order of the
+    ids. A row sums to the text's length in tokens, special tokens included as the tokenizer adds them by default.
+    `vocabulary` is the tokenizer's largest id plus one: rows of a table from there on are padding.
+    `tokenizer_sha256` is the hash of the vocabulary with its ids: two tokenizers of one name can differ in order.
+    """
+
+    documents: csr_array
+    queries: csr_array
+    document_ids: list[str]
+    query_ids: list[str]
+    tokenizer: str
+    tokenizer_sha256: str
+    max_length: int
+    dataset_revision: str
+    dataset_sha256: str
+
+    @property
+    def vocabulary(self) -> int:
+        return self.documents.shape[1]
+
+
+def load_tokenizer(path: str | Path) -> Any:
+    """The transformers tokenizer in a folder, or in a GGUF file or the one GGUF file of a folder."""
+    from transformers import AutoTokenizer  # 3 s, and no job that scores a table needs it
+
+    path = Path(path)
+    if not path.exists():  # transformers would ask the hub
+        raise TokenizerError(f"{path}: no such file or folder")
+    if path.is_dir() and len(inside := list(path.glob("*.gguf"))) == 1:
+        path = inside[0]
+    gguf = {"gguf_file": path.name} if path.is_file() else {}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path.parent if gguf else path, **gguf)
+    except (OSError, ValueError) as error:
+        raise TokenizerError(
+            f"{path}: transformers cannot load a tokenizer from here (a folder of vocab.json and merges.txt alone "
+            f"needs a tokenizer_config.json that names the class): {error}"
+        ) from error
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise TokenizerError(f"{path}: the tokenizer has no vocabulary beyond its special tokens")
+    return tokenizer
+
+
+def token_ids(
+    texts: Sequence[str], tokenizer: Any, max_length: int | None = None, special: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids of all texts, end to end (int32), and where each begins and ends (int64, texts + 1).
+
+    The i-th text is ids[bounds[i]:bounds[i + 1]]. A text longer than `max_length` is cut by the tokenizer,
+    which keeps its special tokens. `special` adds those its default adds.
+    """
+    ids: list[np.ndarray] = []
+    lengths = [0]
+    for start in range(0, len(texts), BATCH):
+        batch = tokenizer(
+            list(texts[start : start + BATCH]),
+            add_special_tokens=special,
+            truncation=max_length is not None,
+            max_length=max_length,
+            return_attention_mask=False,
+            verbose=False,  # else it warns of texts longer than a model takes; no model reads these
+        )["input_ids"]
+        lengths += map(len, batch)
+        ids += [np.asarray(text, dtype=np.int32) for text in batch]
+    return np.concatenate(ids) if ids else np.empty(0, np.int32), np.cumsum(lengths, dtype=np.int64)
+
+
+def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length: int = 2048) -> Counts:
+    """Count the tokens of a data set's documents and queries; `name` is what tables call the tokenizer."""
+    tokenizer = load_tokenizer(tokenizer_folder)
+    vocabulary = tokenizer.get_vocab()
+
+    def counts(texts: list[str]) -> csr_array:
+        ids, bounds = token_ids(texts, tokenizer, max_length)
+        shape = (len(texts), max(vocabulary.values()) + 1)
+        matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=shape)
+        matrix.sum_duplicates()
+        return matrix
+
+    return Counts(
+        documents=counts([document.content for document in dataset.documents]),
+        queries=counts(list(dataset.queries.values())),
+        document_ids=[document.id for document in dataset.documents],
+        query_ids=list(dataset.queries),
+        tokenizer=name,
+        tokenizer_sha256=hashlib.sha256(json.dumps(sorted(vocabulary.items())).encode()).hexdigest(),
+        max_length=max_length,
+        dataset_revision=dataset.revision,
+        dataset_sha256=dataset.sha256,
+    )
+
+
+def save(counts: Counts, path: str | Path) -> None:
+    """Write counts as .npz, whole or not at all."""
+    about = {name: getattr(counts, name) for name in _ABOUT}
+    arrays = {"about": np.array(json.dumps(about))}
+    for side in ("documents", "queries"):
+        matrix = getattr(counts, side)
+        arrays |= {
+            f"{side}_data": matrix.data,
+            f"{side}_indices": matrix.indices,
+            f"{side}_indptr": matrix.indptr,
+        }
+        arrays[f"{side}_shape"] = np.array(matrix.shape)
+    arrays["document_ids"] = np.array(counts.document_ids)
+    arrays["query_ids"] = np.array(counts.query_ids)
+    with writing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load(path: str | Path) -> Counts:
+    """Read what `save` wrote."""
+    with np.load(path) as arrays:
+        sides = {
+            side: csr_array(
+                tuple(arrays[f"{side}_{part}"] for part in ("data", "indices", "indptr")),
+                shape=tuple(arrays[f"{side}_shape"]),
+            )
+            for side in ("documents", "queries")
+        }
+        ids = {name: arrays[name].tolist() for name in ("document_ids", "query_ids")}
+        return Counts(**sides, **ids, **json.loads(str(arrays["about"])))
+
+
+_ABOUT = ("tokenizer", "tokenizer_sha256", "max_length", "dataset_revision", "dataset_sha256")
