@@ -7,16 +7,16 @@ input, or leave it at random, without a word.
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import safetensors
 
 from lmshape.files import writing
-from lmshape.tensor_files import CheckpointError, Tensor, float32, safetensors_header, tensors
+from lmshape.tensor_files import CheckpointError, Opener, Tensor, float32, safetensors_header, tensors, write
 
 log = logging.getLogger(__name__)
 
@@ -159,41 +159,41 @@ def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
         held = tensors(path)
         return _GGUF, find(held, _GGUF.output) is None, held
     config = json.loads((path / "config.json").read_text())
-    return *architecture(config, path), _weights(path)
+    return *architecture(config, path), weights(path, os.listdir(path))
 
 
 def _only_gguf(folder: Path) -> Path:
     found = sorted(folder.glob("*.gguf"))
     if len(found) != 1:
         raise CheckpointError(
-            f"{folder}: needs a config.json or one GGUF file; it has {len(found)} GGUF files"
+            f"{folder}: needs a config.json or one GGUF file, and has {len(found)} of these"
         )
     return found[0]
 
 
-def _weights(folder: Path) -> Mapping[str, Tensor]:
-    """The tensors of a folder: of its single weight file, or of the shards that its index file names."""
-    path = next((folder / name for name in WEIGHT_FILES if (folder / name).exists()), None)
-    if path is None:
-        raise CheckpointError(f"{folder}: no weights: expected one of {', '.join(WEIGHT_FILES)}")
-    return Shards(path) if path.suffix == ".json" else tensors(path)
+def weights(root: str | Path, names: Collection[str], opener: Opener = open) -> Mapping[str, Tensor]:
+    """The tensors of a folder of `names`: of its one weight file, or of the shards that its index file lists."""
+    file = next((file for file in WEIGHT_FILES if file in names), None)
+    if file is None:
+        raise CheckpointError(f"{root}: no weights: expected one of {', '.join(WEIGHT_FILES)}")
+    path = f"{root}/{file}"
+    return Shards(path, opener) if file.endswith(".json") else tensors(path, opener)
 
 
 class Shards(Mapping[str, Tensor]):
     """Tensors spread over files, as an index file says; only the shard of the tensor asked for is opened."""
 
-    def __init__(self, index: Path):
-        self.index = index
-        self.files: dict[str, str] = json.loads(index.read_text())["weight_map"]
+    def __init__(self, index: str, opener: Opener = open):
+        self.index, self.opener = index, opener
+        with opener(index, "rb") as file:
+            self.files: dict[str, str] = json.loads(file.read())["weight_map"]
 
     def __getitem__(self, name: str) -> Tensor:
-        shard = self.index.with_name(self.files[name])
-        held = tensors(shard) if shard.exists() else {}
-        if name not in held:
-            raise CheckpointError(
-                f"{shard}: does not hold {name}, which {self.index.name} says; fetch it again"
-            )
-        return held[name]
+        shard = f"{os.path.dirname(self.index)}/{self.files[name]}"
+        try:
+            return tensors(shard, self.opener)[name]
+        except (KeyError, FileNotFoundError) as error:
+            raise CheckpointError(f"{self.index}: says {shard} holds {name}, and it does not") from error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -238,10 +238,6 @@ class TableInformation:
 
 def save(table: Embedding, path: str | Path, model_revision: str) -> None:
     """Write an embedding table file: safetensors, one tensor `embedding`, metadata on where it came from."""
-    bits = np.ascontiguousarray(table.table)
-    tensor = safetensors.TensorSpec(
-        dtype=table.dtype, shape=bits.shape, data_ptr=bits.ctypes.data, data_len=bits.nbytes
-    )
     metadata = {
         "source": table.source,
         "model_revision": model_revision,
@@ -250,7 +246,7 @@ def save(table: Embedding, path: str | Path, model_revision: str) -> None:
         "tied": str(table.tied).lower(),
     }
     with writing(path) as temporary:
-        safetensors.serialize_file({"embedding": tensor}, temporary, metadata=metadata)
+        write(temporary, {"embedding": (table.table, table.dtype)}, metadata)
 
 
 def load(path: str | Path) -> np.ndarray:

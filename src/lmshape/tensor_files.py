@@ -14,10 +14,12 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+import safetensors
 
 from lmshape.errors import LmshapeError
 
@@ -38,6 +40,9 @@ TORCH_STORAGES = {
     "ByteStorage": "uint8",
     "BoolStorage": "bool",
 }
+
+
+PIECE = 64 * 2**20  # bytes read at a time: over a network, a failure costs one piece and not a whole table
 
 
 class CheckpointError(LmshapeError):
@@ -76,7 +81,7 @@ def tensors(path: str | Path, opener: Opener = open) -> dict[str, Tensor]:
     if start[:4] == b"GGUF":
         return _gguf(path)
     if start[:1] == b"\x80":
-        return _torch_stream(path)
+        return _torch_stream(path, opener)
     raise CheckpointError(f"{path}: not a safetensors, PyTorch or GGUF file (it begins with {start!r})")
 
 
@@ -88,19 +93,33 @@ def float32(array: np.ndarray, dtype: str) -> np.ndarray:
     return np.left_shift(bits, 16, out=bits).view(np.float32)
 
 
+def write(path: str | Path, arrays: dict[str, tuple[np.ndarray, str]], metadata: dict[str, str]) -> None:
+    """Write a safetensors file of name -> (array, dtype), as `Tensor.read` gives them, each bit for bit."""
+    whole = {name: (np.ascontiguousarray(array), dtype) for name, (array, dtype) in arrays.items()}
+    specs = {
+        name: safetensors.TensorSpec(
+            dtype=dtype, shape=array.shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
+        for name, (array, dtype) in whole.items()
+    }
+    safetensors.serialize_file(specs, path, metadata=metadata)
+
+
 def _read(path: str, opener: Opener, dtype: str, shape: tuple[int, ...], start: int) -> np.ndarray:
     """The array of `shape` whose bytes begin at `start` of the file."""
     if dtype not in NUMPY_DTYPES:
         raise CheckpointError(f"{path}: cannot read tensors of type {dtype}, only {', '.join(NUMPY_DTYPES)}")
-    wanted = math.prod(shape) * np.dtype(NUMPY_DTYPES[dtype]).itemsize
+    array = np.empty(shape, NUMPY_DTYPES[dtype])
+    room, done = memoryview(array.reshape(-1)).cast("B"), 0
     with opener(path, "rb") as file:
         file.seek(start)
-        data = file.read(wanted)
-    if len(data) != wanted:
+        while done < array.nbytes and (count := file.readinto(room[done : done + PIECE])):
+            done += count
+    if done < array.nbytes:
         raise CheckpointError(
-            f"{path}: cut short: {len(data)} of {wanted} bytes at byte {start}; fetch it again"
+            f"{path}: cut short: {done} of {array.nbytes} bytes at byte {start}; fetch it again"
         )
-    return np.frombuffer(data, NUMPY_DTYPES[dtype]).reshape(shape)
+    return array
 
 
 def safetensors_header(path: str, file: BinaryIO) -> tuple[dict, int]:
@@ -163,7 +182,7 @@ def _torch_zip(path: str, file: BinaryIO, opener: Opener) -> dict[str, Tensor]:
     try:
         archive = zipfile.ZipFile(file)
         index = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
-        state = _StateDict(archive.open(index)).load()
+        state = _StateDict(BytesIO(archive.read(index))).load()
     except (zipfile.BadZipFile, StopIteration) as error:
         raise CheckpointError(
             f"{path}: a zip that PyTorch did not write, or cut short; fetch it again"
@@ -206,13 +225,14 @@ def _record_start(path: str, opener: Opener, record: zipfile.ZipInfo) -> int:
     return record.header_offset + 30 + name + extra
 
 
-def _torch_stream(path: str) -> dict[str, Tensor]:
+def _torch_stream(path: str, opener: Opener) -> dict[str, Tensor]:
     """PyTorch's format before 1.6 is one pickle stream: no tensor can be had without reading it all."""
     import torch  # three seconds, and this format alone needs it
 
     log.warning("%s is an old PyTorch file and not a zip: reading all of it for one tensor", path)
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        with BufferedReader(opener(path, "rb"), PIECE) as file:
+            state = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, EOFError, RuntimeError) as error:
         reason = next(iter(str(error).splitlines()), "it ends too early")
         raise CheckpointError(f"{path}: refused or damaged: {reason}") from error

@@ -250,7 +250,7 @@ def test_trap_15_shard_without_the_tensor_the_index_promises(tmp_path):
     files = shard(folder, ".safetensors")
     wrong = folder / files["gpt_neox.embed_in.weight"]
     save_file({"other": torch.zeros(2)}, wrong)
-    with pytest.raises(CheckpointError, match=f"{wrong.name}: does not hold gpt_neox.embed_in.weight"):
+    with pytest.raises(CheckpointError, match=f"{wrong.name} holds gpt_neox.embed_in.weight, and it does not"):
         embedding(folder)
 
 

@@ -1,0 +1,197 @@
+"""Models from the Hugging Face hub as ordinary folders: the revision asked for, and never another in its place.
+
+For an embedding table, only the bytes of the tensors that hold it are read. huggingface_hub is the client, so its
+settings hold: HF_ENDPOINT, HF_TOKEN, and HF_HUB_OFFLINE, under which its cache is all there is.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import httpx2
+from huggingface_hub import HfApi, HfFileSystem, constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+from lmshape import revisions
+from lmshape.checkpoints import WEIGHT_FILES, architecture, find, locate, weights
+from lmshape.errors import LmshapeError
+from lmshape.files import remove
+from lmshape.tensor_files import Opener, tensors, write
+
+Files = Literal["embedding", "model", "tokenizer"]
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+BLOCK = 2**19  # bytes that a read takes at least: a header or so; tables are read in larger pieces
+
+
+class HubError(LmshapeError):
+    """A repository, revision or file that the hub does not have, or does not give."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One commit of a repository: its files' names, how to read a part of one and how to copy one whole."""
+
+    repo: str
+    commit: str
+    names: frozenset[str]
+    root: str
+    opener: Opener
+    copy: Callable[[str, Path], object]
+
+
+def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") -> str:
+    """Make `folder` a model folder of `repo` at `revision` and return the commit that the revision stands for.
+
+    `files`: `tokenizer` (configuration and tokenizer), `model` (these and the weights, safetensors where there
+    are any), or `embedding` (configuration, and a weight file of the embedding tensors alone). The folder also
+    gets `revision.json`, which says where it came from. Raises HubError where something is missing.
+
+    Files arrive in a hidden folder beside it that carries the commit's name: a download that was interrupted is
+    taken up where it stopped, and `folder` is never there in part.
+    """
+    folder = Path(folder)
+    with _named(repo, revision):
+        source = _resolve(repo, revision)
+        arriving = folder.with_name(f".{folder.name}.{source.commit}.part")
+        arriving.mkdir(parents=True, exist_ok=True)
+        for name in _choose(source, files):
+            source.copy(name, arriving)
+        if files == "embedding":
+            _write_embeddings(source, arriving)
+    _refuse_code(arriving)
+    revisions.write(arriving, repo, revision, source.commit)
+    remove(arriving / ".cache")  # what the client remembers of a download
+    remove(folder)
+    os.replace(arriving, folder)
+    return source.commit
+
+
+def _resolve(repo: str, revision: str) -> Revision:
+    if constants.is_offline_mode():
+        return _cached(repo, revision)
+    information = HfApi().model_info(repo, revision=revision)
+    return Revision(
+        repo=repo,
+        commit=information.sha,
+        names=frozenset(file.rfilename for file in information.siblings),
+        root=f"{repo}@{information.sha}",
+        opener=_open_remote,
+        copy=lambda name, folder: hf_hub_download(repo, name, revision=information.sha, local_dir=folder),
+    )
+
+
+def _open_remote(path: str, mode: str) -> BinaryIO:
+    """Open a file of the hub for reading by range; JSON comes whole, because servers compress it."""
+    return HfFileSystem().open(path, mode, block_size=0 if path.endswith(".json") else BLOCK)
+
+
+def _cached(repo: str, revision: str) -> Revision:
+    """A revision as far as the client's cache has it."""
+    config = try_to_load_from_cache(repo, "config.json", revision=revision)
+    if not isinstance(config, str):
+        raise HubError(
+            f"{repo} at {revision}: not in the cache {constants.HF_HUB_CACHE}, and HF_HUB_OFFLINE is set"
+        )
+    snapshot = Path(config).parent
+    return Revision(
+        repo=repo,
+        commit=snapshot.name,
+        names=frozenset(os.listdir(snapshot)),
+        root=str(snapshot),
+        opener=open,
+        copy=lambda name, folder: shutil.copyfile(snapshot / name, folder / name),
+    )
+
+
+def _choose(source: Revision, files: Files) -> list[str]:
+    """The files to copy whole: configuration, and as asked the tokenizer's and those of one set of weights."""
+    if "config.json" not in source.names:
+        raise HubError(
+            f"{source.root}: has no config.json; it has {', '.join(sorted(source.names)) or 'no files'}"
+        )
+    chosen = ["config.json"]
+    if files == "embedding":
+        return chosen
+    tokenizer = [name for name in TOKENIZER_FILES if name in source.names]
+    if files == "tokenizer":
+        if not tokenizer:
+            raise HubError(f"{source.root}: has no tokenizer: expected one of {', '.join(TOKENIZER_FILES)}")
+        return chosen + tokenizer
+    generation = [name for name in ["generation_config.json"] if name in source.names]
+    return chosen + tokenizer + generation + _weight_files(source)
+
+
+def _weight_files(source: Revision) -> list[str]:
+    """One set of weight files, by the index file where there are shards: no copies in other formats."""
+    file = next((file for file in WEIGHT_FILES if file in source.names), None)
+    if file is None:
+        raise HubError(f"{source.root}: has no weights: expected one of {', '.join(WEIGHT_FILES)}")
+    if not file.endswith(".json"):
+        return [file]
+    with source.opener(f"{source.root}/{file}", "rb") as index:
+        shards = sorted(set(json.loads(index.read())["weight_map"].values()))
+    missing = [shard for shard in shards if shard not in source.names]
+    if missing:
+        raise HubError(f"{source.root}: {file} lists {', '.join(missing)}, which the revision does not have")
+    return [file, *shards]
+
+
+def _write_embeddings(source: Revision, folder: Path) -> None:
+    """Write `model.safetensors` of the embedding tensors alone, under their own names and in their own type."""
+    family, tied = architecture(json.loads((folder / "config.json").read_text()), source.root)
+    held = weights(source.root, source.names, source.opener)
+    names = {locate(held, family, tied, "input", source.root), find(held, family.output)} - {None}
+    chosen = {name: held[name] for name in sorted(names)}
+    arrays = {name: (tensor.read(), tensor.dtype) for name, tensor in chosen.items()}
+    write(folder / "model.safetensors", arrays, {"format": "pt"})
+
+
+def _refuse_code(folder: Path) -> None:
+    """Look into PyTorch files before anything else does: those that could run code raise CheckpointError."""
+    for path in folder.glob("*.bin"):
+        tensors(path)
+
+
+@contextmanager
+def _named(repo: str, revision: str) -> Iterator[None]:
+    """Say what the hub lacks, by name, in place of the client's errors."""
+    try:
+        yield
+    except GatedRepoError as error:
+        raise HubError(
+            f"{repo}: is gated: accept its terms on the hub, then log in with `hf auth login`"
+        ) from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise HubError(
+            f"{repo}: no such repository on the hub, or a private one; check the suite's `hub`"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise HubError(f"{repo}: has no revision {revision}, and no other is taken in its place") from error
+    except EntryNotFoundError as error:
+        raise HubError(f"{repo} at {revision}: a file is missing: {str(error).splitlines()[-1]}") from error
+    except (HfHubHTTPError, httpx2.TransportError) as error:
+        raise HubError(f"{repo} at {revision}: {constants.ENDPOINT} did not give it: {error}") from error

@@ -1,0 +1,178 @@
+"""A server on this machine that speaks as much of the Hugging Face hub's protocol as fetching a model needs.
+
+    with HubServer() as hub:
+        commit = hub.add("owner/name", "main", folder)
+        subprocess.run(..., env={"HF_ENDPOINT": hub.endpoint, ...})
+        hub.requests  # what was asked for
+
+Weight files are served as the hub serves large files: a redirect to a content address, which takes byte ranges.
+Other files are compressed, as the hub's are, so that a range of one is of no use.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+WEIGHTS = (".safetensors", ".bin")
+INFORMATION = re.compile(r"/api/models/([^/]+/[^/]+)(?:/revision/([^/]+))?")
+TREE = re.compile(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)(?:/.*)?")
+FILE = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+CONTENT = re.compile(r"/content/(\w+)")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asked for, and how many bytes of content it was sent."""
+
+    method: str
+    path: str
+    content: int
+
+
+@dataclass
+class HubServer:
+    """Repositories of files in memory: `add` revisions to it, and read `requests` afterwards."""
+
+    commits: dict[str, dict[str, bytes]] = field(default_factory=dict)  # commit -> file name -> content
+    revisions: dict[str, dict[str, str]] = field(default_factory=dict)  # repository -> revision -> commit
+    gated: set[str] = field(default_factory=set)
+    requests: list[Request] = field(default_factory=list)
+    withheld: set[str] = field(default_factory=set)  # names of files that the server fails to give
+    drops: list[int] = field(default_factory=list)  # for the next contents: bytes sent before the line drops
+
+    def add(self, repository: str, revision: str, folder: Path) -> str:
+        """Serve a folder's files as a revision of a repository; returns its commit."""
+        files = {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+        listing = [(name, hashlib.sha256(data).hexdigest()) for name, data in files.items()]
+        commit = hashlib.sha1(repr([repository, revision, listing]).encode()).hexdigest()
+        self.commits[commit] = files
+        self.revisions.setdefault(repository, {}).update({revision: commit, commit: commit})
+        return commit
+
+    def clear(self) -> None:
+        """Forget every repository and request."""
+        for state in (self.commits, self.revisions, self.gated, self.requests, self.withheld, self.drops):
+            state.clear()
+
+    def content_sent(self, suffix: str) -> int:
+        """Bytes of content that went out of files whose name ends in `suffix`."""
+        addresses = {
+            f"/content/{hashlib.sha256(data).hexdigest()}"
+            for files in self.commits.values()
+            for name, data in files.items()
+            if name.endswith(suffix)
+        }
+        return sum(r.content for r in self.requests if r.path in addresses or r.path.endswith(suffix))
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def __enter__(self) -> "HubServer":
+        handler = type("Handler", (_Handler,), {"hub": self})
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    hub: HubServer
+
+    def do_GET(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        for pattern, answer in (
+            (CONTENT, self.send_content),
+            (TREE, self.send_tree),
+            (INFORMATION, self.send_information),
+            (FILE, self.send_file),
+        ):
+            if match := pattern.fullmatch(path):
+                return answer(*match.groups())
+        self.fail(HTTPStatus.NOT_FOUND, "EntryNotFound")
+
+    do_HEAD = do_GET
+
+    def send_information(self, repository: str, revision: str | None) -> None:
+        if commit := self.commit(repository, revision or "main"):
+            names = [{"rfilename": name} for name in self.hub.commits[commit]]
+            self.send(json.dumps({"id": repository, "sha": commit, "siblings": names}).encode())
+
+    def send_tree(self, repository: str, revision: str) -> None:
+        if commit := self.commit(repository, revision):
+            files = self.hub.commits[commit].items()
+            tree = [
+                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                for name, data in files
+            ]
+            self.send(json.dumps(tree).encode())
+
+    def send_file(self, repository: str, revision: str, name: str) -> None:
+        commit = self.commit(repository, revision)
+        if not commit:
+            return
+        data = self.hub.commits[commit].get(name)
+        if data is None:
+            return self.fail(HTTPStatus.NOT_FOUND, "EntryNotFound", {"X-Repo-Commit": commit})
+        if name in self.hub.withheld:
+            return self.fail(HTTPStatus.FORBIDDEN, "Withheld")
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(data).hexdigest()}"'}
+        if not name.endswith(WEIGHTS):
+            compress = "gzip" in self.headers.get("Accept-Encoding", "")
+            encoding = {"Content-Encoding": "gzip"} if compress else {}
+            return self.send(gzip.compress(data) if compress else data, headers=headers | encoding)
+        address = hashlib.sha256(data).hexdigest()
+        linked = {"X-Linked-Etag": f'"{address}"', "X-Linked-Size": str(len(data))}
+        # another host than the hub's, so that the client keeps to what it does with a content network
+        location = {"Location": f"{self.hub.endpoint.replace('127.0.0.1', 'localhost')}/content/{address}"}
+        self.send(b"", HTTPStatus.FOUND, headers | linked | location)
+
+    def send_content(self, address: str) -> None:
+        contents = (data for files in self.hub.commits.values() for data in files.values())
+        data = next(data for data in contents if hashlib.sha256(data).hexdigest() == address)
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if not wanted:
+            return self.send(data, headers={"ETag": f'"{address}"'})
+        first, last = int(wanted[1]), min(int(wanted[2] or len(data)), len(data) - 1)
+        headers = {"ETag": f'"{address}"', "Content-Range": f"bytes {first}-{last}/{len(data)}"}
+        self.send(data[first : last + 1], HTTPStatus.PARTIAL_CONTENT, headers)
+
+    def commit(self, repository: str, revision: str) -> str | None:
+        """The commit of a revision; where there is none, the hub's answer is sent."""
+        if repository in self.hub.gated:
+            return self.fail(HTTPStatus.FORBIDDEN, "GatedRepo")
+        if repository not in self.hub.revisions:  # the hub does not tell strangers what is private
+            return self.fail(HTTPStatus.UNAUTHORIZED, "RepoNotFound")
+        if revision not in self.hub.revisions[repository]:
+            return self.fail(HTTPStatus.NOT_FOUND, "RevisionNotFound")
+        return self.hub.revisions[repository][revision]
+
+    def fail(self, status: HTTPStatus, code: str, headers: dict[str, str] | None = None) -> None:
+        self.send(b"", status, {"X-Error-Code": code, "X-Error-Message": code} | (headers or {}))
+
+    def send(self, body: bytes, status=HTTPStatus.OK, headers: dict[str, str] | None = None) -> None:
+        sent = b"" if self.command == "HEAD" else body
+        is_content = self.path.startswith("/content/") and self.command == "GET"
+        if is_content and self.hub.drops:
+            sent, self.close_connection = sent[: self.hub.drops.pop(0)], True
+        self.hub.requests.append(Request(self.command, unquote(urlsplit(self.path).path), len(sent)))
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(body))} | (headers or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *_) -> None:
+        """Tests read `requests` instead."""

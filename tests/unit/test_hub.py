@@ -1,0 +1,305 @@
+"""Fetching from the hub: huggingface_hub as it is, in a process of its own, against a server on this machine."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from lmshape import revisions
+from lmshape.checkpoints import embedding
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from hub_server import HubServer
+
+ROWS, WIDTH = 500, 64
+TABLE_BYTES = ROWS * WIDTH * 4
+BLOCK = 2**19  # what a read by range takes at least
+# the client reads its settings from the environment once, when it is imported
+WORKER = """
+import json, sys
+from lmshape import hub
+from lmshape.errors import LmshapeError
+for line in sys.stdin:
+    try:
+        answer = hub.fetch(*json.loads(line))
+    except LmshapeError as error:
+        answer = f"{type(error).__name__}: {error}"
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Bomb:
+    """A pickle that would make a file if it were run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with HubServer() as server:
+        yield server
+
+
+@pytest.fixture
+def hub(server):
+    server.clear()
+    return server
+
+
+@contextmanager
+def worker(endpoint: str, home: Path, **environment: str):
+    """A process that fetches: gives a function that returns the commit, or else the error's message."""
+    settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", WORKER],
+        env=os.environ | settings | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def call(repository: str, revision: str, folder: Path, files: str = "model") -> str:
+            print(json.dumps([repository, revision, str(folder), files]), file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())
+
+        yield call
+        process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def fetch(server, tmp_path_factory):
+    with worker(server.endpoint, tmp_path_factory.mktemp("home")) as call:
+        yield call
+
+
+def neox(folder: Path, seed: int = 0, **saving) -> Path:
+    """A small untied decoder: two tables of 128,000 bytes in nine million bytes of weights."""
+    torch.manual_seed(seed)
+    config = transformers.GPTNeoXConfig(
+        vocab_size=ROWS,
+        hidden_size=WIDTH,
+        intermediate_size=8192,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+    )
+    transformers.GPTNeoXForCausalLM(config).save_pretrained(folder, **saving)
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "modeling.py").write_text("raise SystemExit('code from the hub ran')")
+    return folder
+
+
+def to_torch(folder: Path, **options) -> Path:
+    """Turn a folder's safetensors files into PyTorch files, with their index."""
+    for path in folder.glob("*.safetensors"):
+        name = path.name.replace("model", "pytorch_model", 1).replace(".safetensors", ".bin")
+        torch.save(load_file(path), folder / name, **options)
+        path.unlink()
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        text = index.read_text().replace('"model-', '"pytorch_model-').replace(".safetensors", ".bin")
+        (folder / "pytorch_model.bin.index.json").write_text(text)
+        index.unlink()
+    return folder
+
+
+def tables(folder: Path) -> dict[str, np.ndarray]:
+    return {side: embedding(folder, side).table for side in ("input", "output")}
+
+
+def assert_same_tables(folder: Path, other: Path) -> None:
+    for side, table in tables(folder).items():
+        np.testing.assert_array_equal(table, tables(other)[side])
+
+
+def test_model_is_an_ordinary_folder_that_transformers_loads(hub, fetch, tmp_path):
+    served = neox(tmp_path / "served")
+    torch.save({"a copy": torch.zeros(2)}, served / "pytorch_model.bin")
+    (served / "tf_model.h5").write_bytes(b"another copy")
+    commit = hub.add("owner/neox", "main", served)
+    folder = tmp_path / "models" / "neox"
+    assert fetch("owner/neox", "main", folder) == commit == revisions.read(folder)
+    expected = {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "revision.json",
+    }
+    assert set(os.listdir(folder)) == expected
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    np.testing.assert_array_equal(model.get_input_embeddings().weight.detach(), tables(served)["input"])
+    np.testing.assert_array_equal(model.get_output_embeddings().weight.detach(), tables(served)["output"])
+
+
+@pytest.mark.parametrize("container", ["safetensors", "zip"])
+@pytest.mark.parametrize("sharded", [False, True], ids=["whole", "sharded"])
+def test_trap_15_only_the_bytes_of_the_embeddings_are_fetched(hub, fetch, tmp_path, container, sharded):
+    served = neox(tmp_path / "served", max_shard_size="1MB" if sharded else "1GB")
+    if container == "zip":
+        to_torch(served)
+    assert len(list(served.glob("*model-*"))) > 3 or not sharded
+    commit = hub.add("owner/neox", "main", served)
+    folder = tmp_path / "tables"
+    assert fetch("owner/neox", "main", folder, "embedding") == commit
+    assert set(os.listdir(folder)) == {"config.json", "model.safetensors", "revision.json"}
+    assert_same_tables(folder, served)
+    suffix = ".bin" if container == "zip" else ".safetensors"
+    whole = sum(path.stat().st_size for path in served.glob(f"*{suffix}"))
+    assert 2 * TABLE_BYTES <= hub.content_sent(suffix) < 2 * TABLE_BYTES + 8 * BLOCK < whole
+    if sharded:
+        index = json.loads(next(served.glob("*.index.json")).read_text())["weight_map"]
+        asked = {Path(request.path).name for request in hub.requests if request.path.endswith(suffix)}
+        assert asked == {index["gpt_neox.embed_in.weight"], index["embed_out.weight"]}
+
+
+def test_trap_15_old_torch_stream_is_fetched_whole(hub, fetch, tmp_path):
+    served = to_torch(neox(tmp_path / "served"), _use_new_zipfile_serialization=False)
+    hub.add("owner/neox", "main", served)
+    fetch("owner/neox", "main", tmp_path / "tables", "embedding")
+    assert_same_tables(tmp_path / "tables", served)
+    assert hub.content_sent(".bin") >= (served / "pytorch_model.bin").stat().st_size
+
+
+def test_trap_16_tied_model_gives_one_table(hub, fetch, tmp_path):
+    config = transformers.GPT2Config(vocab_size=ROWS, n_embd=WIDTH, n_layer=1, n_head=2)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path / "served")
+    hub.add("owner/gpt2", "main", tmp_path / "served")
+    fetch("owner/gpt2", "main", tmp_path / "tables", "embedding")
+    assert list(load_file(tmp_path / "tables" / "model.safetensors")) == ["transformer.wte.weight"]
+    assert embedding(tmp_path / "tables", "output").tied
+    assert_same_tables(tmp_path / "tables", tmp_path / "served")
+
+
+def test_tokenizer_comes_without_weights(hub, fetch, tmp_path):
+    hub.add("owner/neox", "main", neox(tmp_path / "served"))
+    fetch("owner/neox", "main", tmp_path / "tokenizer", "tokenizer")
+    assert set(os.listdir(tmp_path / "tokenizer")) == {"config.json", "tokenizer.json", "revision.json"}
+    assert hub.content_sent(".safetensors") == 0
+
+
+def test_trap_12_steps_with_one_table_are_told_by_their_hash(hub, fetch, tmp_path):
+    same, other = neox(tmp_path / "same"), neox(tmp_path / "other", seed=1)
+    served = {"step1": same, "step2": same, "step3": other}
+    commits = {step: hub.add("owner/neox", step, folder) for step, folder in served.items()}
+    assert len(set(commits.values())) == 3
+    hashes = {}
+    for step in served:
+        assert fetch("owner/neox", step, tmp_path / step, "embedding") == commits[step]
+        hashes[step] = embedding(tmp_path / step).sha256()
+    assert hashes["step1"] == hashes["step2"] != hashes["step3"]
+
+
+def test_trap_13_missing_revision_fails_by_name_and_takes_no_other(hub, fetch, tmp_path):
+    hub.add("owner/neox", "main", neox(tmp_path / "served"))
+    message = fetch("owner/neox", "step3", tmp_path / "model")
+    assert message == "HubError: owner/neox: has no revision step3, and no other is taken in its place"
+    assert hub.content_sent("") == 0 and not (tmp_path / "model").exists()
+
+
+def test_trap_13_commit_stays_when_the_revision_moves_on(hub, fetch, tmp_path):
+    first, second = neox(tmp_path / "first"), neox(tmp_path / "second", seed=1)
+    commit = hub.add("owner/neox", "main", first)
+    hub.add("owner/neox", "main", second)
+    assert fetch("owner/neox", commit, tmp_path / "model", "embedding") == commit
+    assert_same_tables(tmp_path / "model", first)
+
+
+def test_missing_repository_and_gated_repository_are_named(hub, fetch, tmp_path):
+    assert "owner/none: no such repository" in fetch("owner/none", "main", tmp_path / "model")
+    hub.gated.add("owner/gated")
+    assert "owner/gated: is gated: accept its terms" in fetch("owner/gated", "main", tmp_path / "model")
+    assert "gpt2: no such repository" in fetch("a/b/gpt2", "main", tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("lost", "files", "message"),
+    [
+        ("config.json", "tokenizer", "has no config.json; it has generation_config.json"),
+        ("tokenizer.json", "tokenizer", "has no tokenizer: expected one of tokenizer.json"),
+        ("model.safetensors", "model", "has no weights: expected one of model.safetensors"),
+        ("model.safetensors", "embedding", "no weights: expected one of model.safetensors"),
+    ],
+)
+def test_missing_file_is_named_and_leaves_no_folder(hub, fetch, tmp_path, lost, files, message):
+    served = neox(tmp_path / "served")
+    (served / lost).unlink()
+    commit = hub.add("owner/neox", "main", served)
+    assert f"owner/neox@{commit}: {message}" in fetch("owner/neox", "main", tmp_path / "model", files)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("files", ["model", "embedding"])
+def test_shard_that_the_index_lists_and_the_hub_lacks_is_named(hub, fetch, tmp_path, files):
+    served = neox(tmp_path / "served", max_shard_size="1MB")
+    index = json.loads((served / "model.safetensors.index.json").read_text())["weight_map"]
+    lost = index["gpt_neox.embed_in.weight"]
+    (served / lost).unlink()
+    hub.add("owner/neox", "main", served)
+    assert lost in fetch("owner/neox", "main", tmp_path / "model", files)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("files", ["model", "embedding"])
+def test_dropped_connection_is_taken_up_again(hub, fetch, tmp_path, files):
+    served = neox(tmp_path / "served")
+    hub.add("owner/neox", "main", served)
+    hub.drops.append(1000)
+    fetch("owner/neox", "main", tmp_path / "model", files)
+    assert not hub.drops
+    assert_same_tables(tmp_path / "model", served)
+
+
+def test_interrupted_download_goes_on_where_it_stopped(hub, fetch, tmp_path):
+    served = neox(tmp_path / "served", max_shard_size="1MB")
+    shards = sorted(path.name for path in served.glob("*.safetensors"))
+    hub.add("owner/neox", "main", served)
+    hub.withheld.add(shards[-1])
+    assert "owner/neox at main" in fetch("owner/neox", "main", tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    hub.withheld.clear()
+    fetch("owner/neox", "main", tmp_path / "model")
+    assert_same_tables(tmp_path / "model", served)
+    whole = sum((served / shard).stat().st_size for shard in shards)
+    assert hub.content_sent(".safetensors") == whole  # none of them came twice
+    assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize("files", ["model", "embedding"])
+def test_trap_21_pickles_that_run_code_are_refused(hub, fetch, tmp_path, files):
+    served, trace = neox(tmp_path / "served"), tmp_path / "it ran"
+    state = load_file(served / "model.safetensors") | {"bomb": Bomb(trace)}
+    torch.save(state, served / "pytorch_model.bin")
+    (served / "model.safetensors").unlink()
+    hub.add("owner/neox", "main", served)
+    assert "CheckpointError" in fetch("owner/neox", "main", tmp_path / "model", files)
+    assert not trace.exists() and not (tmp_path / "model").exists()
+
+
+def test_offline_the_clients_cache_is_all_there_is(hub, tmp_path):
+    served = neox(tmp_path / "served")
+    commit = hub.add("owner/neox", "main", served)
+    home = tmp_path / "home"
+    fill = "from huggingface_hub import snapshot_download; snapshot_download('owner/neox')"
+    environment = os.environ | {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(home)}
+    subprocess.run([sys.executable, "-c", fill], env=environment, check=True, capture_output=True)
+    hub.requests.clear()
+    with worker(hub.endpoint, home, HF_HUB_OFFLINE="1") as fetch:
+        for files in ("model", "embedding", "tokenizer"):
+            assert fetch("owner/neox", "main", tmp_path / files, files) == commit
+        message = fetch("owner/neox", "step1", tmp_path / "step1")
+    assert_same_tables(tmp_path / "model", served)
+    assert_same_tables(tmp_path / "embedding", served)
+    assert "owner/neox at step1: not in the cache" in message
+    assert hub.requests == []
