@@ -15,7 +15,13 @@ def suite(name: str, widths: dict[str, int], tokenizer: str = "tok", **more) -> 
         size: {"parameters": 10, "width": width, "vocabulary_rows": 100, "layers": 2, "hub": f"o/{size}"}
         for size, width in widths.items()
     }
-    described = {"name": name, "title": name, "architecture": "decoder", "tokenizer": tokenizer, "sizes": sizes}
+    described = {
+        "name": name,
+        "title": name,
+        "architecture": "decoder",
+        "tokenizer": tokenizer,
+        "sizes": sizes,
+    }
     return parse(Suite, described | more, name)
 
 
@@ -84,7 +90,10 @@ def test_a_crop_wider_than_every_table_is_refused_with_the_widths():
         ({"c": {}}, r"retrieval\.models\.c: there is no such suite.*allowed: a, b"),
         ({"a": {"sizes": ["smal"]}}, r"retrieval\.models\.a\.sizes: .*no size smal; did you mean `small`\?"),
         ({"a": {"checkpoints": [9]}}, r"retrieval\.models\.a\.checkpoints: .*no step 9; allowed: .*0, 8, 64"),
-        ({"b": {"checkpoints": "all"}}, r"retrieval\.models\.b\.checkpoints: .*no checkpoints; allowed: final"),
+        (
+            {"b": {"checkpoints": "all"}},
+            r"retrieval\.models\.b\.checkpoints: .*no checkpoints; allowed: final",
+        ),
     ],
 )
 def test_what_a_suite_lacks_is_named_with_what_it_has(models, said):
