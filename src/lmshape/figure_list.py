@@ -1,0 +1,154 @@
+"""Which figures a study has: their order, titles and captions.
+
+Light on purpose (no polars, matplotlib or seaborn): the workflow reads the names while it is parsed. The rows
+behind a figure are chosen by the function of its name in `lmshape.figure_data`, and drawn by the one in
+`lmshape.figures`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: the table it reads, the question it answers and the words printed with it.
+
+    `caption` may hold the fields that `lmshape.figure_data.facts` fills in from the plotted rows, as {queries}.
+    """
+
+    table: str
+    question: str
+    title: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A part of the report: its heading, and what the numbers in it mean."""
+
+    heading: str
+    meaning: str
+
+
+QUESTIONS: dict[str, Question] = {
+    "scale": Question(
+        "Across sizes: what does a wider embedding table hold?",
+        "A text becomes the mean of its tokens' rows in a model's embedding table; no layer of the model runs. "
+        "Texts are ranked by cosine. nDCG@10 is 1 when the ten texts ranked first are the most relevant ones in the "
+        "best order, and 0 when none of them is relevant.",
+    ),
+    "layers": Question(
+        "Across layers: what shape do hidden states have?",
+        "Layer 0 is what enters the first block; layer i is what leaves block i. Anisotropy is the share of a "
+        "layer's variance that lies along its strongest direction: 1 for vectors on a line, 1/d for a ball in d "
+        "dimensions. Intrinsic dimension is the number of directions in which a layer's vectors vary locally, "
+        "estimated from the distances to their nearest neighbours.",
+    ),
+    "training": Question(
+        "Across training: when does the shape appear?",
+        "The same measures at successive checkpoints of one training run. Steps are on a log axis; step 0, the "
+        "initialisation, stands left of the break in the axis.",
+    ),
+}
+
+_MEANS = "Lines: mean over {batches} batches of {batch_size} token vectors. "
+_DEVIATION = "Bands: one standard deviation over batches on each side."
+_LAYER_ERROR = "Bars: standard error of a layer's value, averaged over layers, on each side."
+
+FIGURES: dict[str, Figure] = {
+    "retrieval_by_width": Figure(
+        table="retrieval",
+        question="scale",
+        title="Retrieval with each suite's embedding tables, by width",
+        caption="A panel per suite; a point per model, at the width of its stored table; final checkpoints. "
+        "original: the table as it is; crop-N: its first N columns; pad-N: random columns added up to N; random: "
+        "every entry redrawn. Points: nDCG@10 over {queries} queries, averaged over seeds where the ablation draws "
+        "numbers ({seeds} a point). Thin bars: one standard error over queries on each side. Wide pale bars: "
+        "lowest to highest seed.",
+    ),
+    "retrieval_all_suites": Figure(
+        table="retrieval",
+        question="scale",
+        title="Retrieval with the original embedding tables, all suites together",
+        caption="A line per suite; a point per model; the tables as they are, at final checkpoints. Points: nDCG@10 "
+        "over {queries} queries. Bars: one standard error over queries on each side.",
+    ),
+    "random_baseline": Figure(
+        table="random_baseline",
+        question="scale",
+        title="What a random table scores, by tokenizer",
+        caption="Tables of Xavier-normal numbers with one row for each entry of the vocabulary: only the tokenizer "
+        "and the width differ. Lines: nDCG@10 averaged over {seeds} seeds. Bands: lowest to highest seed.",
+    ),
+    "anisotropy_by_depth": Figure(
+        table="anisotropy",
+        question="layers",
+        title="Anisotropy along the depth of encoders and decoders",
+        caption="A line per model, final checkpoints; depth is a layer's number over that of the last. Top: all "
+        "token positions. Bottom: without each sequence's first token; what is lost from top to bottom is the work "
+        "of those tokens alone. Vectors are centred. " + _MEANS + _DEVIATION,
+    ),
+    "largest_norms": Figure(
+        table="anisotropy",
+        question="layers",
+        title="Share of variance carried by the largest one percent of norms",
+        caption="A line per model, final checkpoints, all token positions. Near 1, one vector in a hundred carries "
+        "the layer's variance, and its anisotropy tells little about the others; vectors of equal norm would "
+        "give 0.01. " + _MEANS + _DEVIATION,
+    ),
+    "anisotropy_measures": Figure(
+        table="anisotropy",
+        question="layers",
+        title="Two measures of anisotropy, with and without centring",
+        caption="The largest model of each suite, final checkpoint, all token positions. Strongest direction: "
+        "largest squared singular value over the sum of all. Average cosine: mean over all pairs of vectors. "
+        "Centred: the mean vector of the batch subtracted first. " + _MEANS + _DEVIATION,
+    ),
+    "intrinsic_dimension_by_depth": Figure(
+        table="intrinsic_dimension",
+        question="layers",
+        title="Intrinsic dimension along the depth of encoders and decoders",
+        caption="A line per model, final checkpoints; TwoNN fitted on the smallest {fraction} of the distance "
+        "ratios, equal vectors removed. Top: all token positions. Bottom: without each sequence's first token. "
+        + _MEANS
+        + "Bands: one standard error on each side.",
+    ),
+    "pretraining_loss": Figure(
+        table="pretraining",
+        question="training",
+        title="Loss while the small suites are trained",
+        caption="A panel per suite, a line per size. Cross-entropy in nats per predicted token, mean over the batch "
+        "of each step. Decoders predict the next token and encoders the masked ones, so that levels compare within "
+        "a panel only.",
+    ),
+    "retrieval_by_step": Figure(
+        table="retrieval",
+        question="training",
+        title="Retrieval with the embedding table as training proceeds",
+        caption="A panel per suite, a line per size; the tables as they are. Points: nDCG@10 over {queries} queries. "
+        "Bars: one standard error over queries on each side.",
+    ),
+    "anisotropy_by_checkpoint": Figure(
+        table="anisotropy",
+        question="training",
+        title="Anisotropy by layer at successive checkpoints",
+        caption="A panel per model, a line per checkpoint, darker as training proceeds. All token positions; vectors "
+        "are centred. " + _MEANS,
+    ),
+    "intrinsic_dimension_by_step": Figure(
+        table="intrinsic_dimension",
+        question="training",
+        title="Intrinsic dimension averaged over layers as training proceeds",
+        caption="A panel per suite, a line per size. TwoNN fitted on the smallest {fraction} of the distance ratios, "
+        "all token positions; average over {layers} layers. "
+        + _LAYER_ERROR
+        + " Bands: one standard deviation over layers on each side.",
+    ),
+    "intrinsic_dimension_estimators": Figure(
+        table="intrinsic_dimension",
+        question="training",
+        title="The same average by different estimators",
+        caption="A panel per model, a line per estimator; all token positions; average over {layers} layers. TwoNN "
+        "is followed by the fraction of the distance ratios it is fitted on; MADA: manifold-adaptive dimension "
+        "estimation; MoM: method of moments. " + _LAYER_ERROR,
+    ),
+}
