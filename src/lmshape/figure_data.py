@@ -1,0 +1,182 @@
+"""Which rows of a table each figure plots: one function per figure, named as in `lmshape.figure_list`.
+
+Each takes the whole table and returns the plotted rows, sorted; it raises `NoData` with the recorded reason where
+none has a value. A failed cell stays in as a null, so that a line shows a gap and not a bridge.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+METRIC = "ndcg_at_10"
+MODEL = ("suite", "size", "parameters")
+LARGEST_NORMS = "largest_norms"  # the name of that measure in the anisotropy table
+
+
+class NoData(Exception):
+    """Nothing to plot; the message says why."""
+
+
+def retrieval_by_width(table: pl.DataFrame) -> pl.DataFrame:
+    """Final checkpoints: one row per (dataset, suite, side, ablation, size), averaged over seeds."""
+    return _over_seeds(_share_random(_final(table.filter(metric=METRIC))))
+
+
+def retrieval_all_suites(table: pl.DataFrame) -> pl.DataFrame:
+    """The same rows, unchanged tables only."""
+    return _over_seeds(_final(table.filter(metric=METRIC, ablation="original")))
+
+
+def retrieval_by_step(table: pl.DataFrame) -> pl.DataFrame:
+    """Unchanged tables at every training step."""
+    return _over_seeds(_with_steps(table.filter(metric=METRIC, ablation="original")))
+
+
+def random_baseline(table: pl.DataFrame) -> pl.DataFrame:
+    """One row per (dataset, tokenizer, width): mean over seeds, lowest and highest seed."""
+    return _mean(table.filter(metric=METRIC), ["dataset", "tokenizer", "vocabulary_rows", "width"], "value")
+
+
+def anisotropy_by_depth(table: pl.DataFrame) -> pl.DataFrame:
+    """Largest share of variance by relative depth, all positions and without the first; final checkpoints."""
+    return _layers(_final(table.filter(measure="svd", centered=True)))
+
+
+def largest_norms(table: pl.DataFrame) -> pl.DataFrame:
+    """Variance share of the largest norms by relative depth; final checkpoints."""
+    return _layers(_final(table.filter(measure=LARGEST_NORMS, positions="all")))
+
+
+def anisotropy_measures(table: pl.DataFrame) -> pl.DataFrame:
+    """Both measures, centred or not, of the largest model of each suite."""
+    rows = _final(table.filter(pl.col("measure") != LARGEST_NORMS, positions="all"))
+    return _layers(_largest(rows), "measure", "centered")
+
+
+def anisotropy_by_checkpoint(table: pl.DataFrame) -> pl.DataFrame:
+    """Anisotropy by layer at every training step."""
+    rows = _with_steps(table.filter(measure="svd", centered=True, positions="all"))
+    return _layers(rows, "step")
+
+
+def intrinsic_dimension_by_depth(table: pl.DataFrame) -> pl.DataFrame:
+    """TwoNN by relative depth, all positions and without the first; final checkpoints."""
+    return _layers(_final(_twonn(table)))
+
+
+def intrinsic_dimension_by_step(table: pl.DataFrame) -> pl.DataFrame:
+    """TwoNN averaged over layers at every training step."""
+    return _over_layers(_with_steps(_twonn(table.filter(positions="all"))))
+
+
+def intrinsic_dimension_estimators(table: pl.DataFrame) -> pl.DataFrame:
+    """Every estimator averaged over layers at every training step."""
+    return _over_layers(_with_steps(table.filter(positions="all")))
+
+
+def pretraining_loss(table: pl.DataFrame) -> pl.DataFrame:
+    """Loss of every recorded step; sizes in the order of the table."""
+    return _present(table, "loss").sort("suite", maintain_order=True)
+
+
+def facts(rows: pl.DataFrame) -> dict[str, str]:
+    """What a caption may state about the plotted rows: field -> "240", "1 to 3", or words where none is recorded."""
+    fields = ("queries", "seeds", "batches", "batch_size", "layers", "fraction")
+    return {field: _range(rows, field) for field in fields}
+
+
+def _range(rows: pl.DataFrame, column: str) -> str:
+    if column not in rows.columns or rows[column].null_count() == rows.height:
+        return "an unrecorded number of"
+    low, high = rows[column].min(), rows[column].max()
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _twonn(table: pl.DataFrame) -> pl.DataFrame:
+    """TwoNN's rows at the largest fraction that was fitted: Facco's choice where a study has several."""
+    rows = table.filter(estimator="twonn")
+    return rows.filter(pl.col("fraction") == pl.col("fraction").max())
+
+
+def _final(rows: pl.DataFrame) -> pl.DataFrame:
+    """Each model's `main` checkpoint (it has no step), or the last step of a model that has no `main`."""
+    step = pl.col("step")
+    last = step.is_null() | (~step.is_null().any() & (step == step.max()))
+    return rows.filter(last.over("suite", "size"))
+
+
+def _with_steps(rows: pl.DataFrame) -> pl.DataFrame:
+    rows = rows.filter(pl.col("step").is_not_null())
+    if rows.is_empty():
+        raise NoData("no model of this study has training steps")
+    return rows
+
+
+def _largest(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of each suite's model with the most parameters."""
+    return rows.filter((pl.col("parameters") == pl.col("parameters").max()).over("suite"))
+
+
+def _share_random(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give every table its random twin: one is scored for all that share data set, tokenizer and width."""
+    twin = ["dataset", "tokenizer", "embedding_width"]
+    own = ["suite", "side", "size", "parameters", "step"]
+    random = rows.filter(ablation="random").unique([*twin, "seed"], keep="first", maintain_order=True)
+    shared = random.drop(own).join(rows.select(*twin, *own).unique(), on=twin)
+    return pl.concat([rows.filter(pl.col("ablation") != "random"), shared], how="diagonal")
+
+
+def _over_seeds(rows: pl.DataFrame) -> pl.DataFrame:
+    keys = ["dataset", "suite", "side", "ablation", "embedding_width", "parameters", "size", "step"]
+    return _mean(rows, keys, "value", pl.col("queries").max())
+
+
+def _layers(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """One row per layer, averaged over seeds, with its relative depth: 0 at layer 0, 1 at the last."""
+    keys = ["suite", "parameters", "size", "stack", "positions", *keys, "layer"]
+    counts = [pl.col(name).max() for name in ("batches", "batch_size", "fraction") if name in rows.columns]
+    rows = _mean(rows, keys, "mean", *counts)
+    last = pl.col("layer").max().over("stack", "suite", "size")
+    return rows.with_columns(depth=pl.col("layer") / last)
+
+
+def _over_layers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Averages over layers: `mean`, `spread` (standard deviation over layers), `stderr` (a layer's), `layers`.
+
+    Layers are measured on the same tokens, so their errors may move together: the mean of the standard errors, not
+    divided by the square root of their number, is the bound that holds in any case.
+    """
+    _present(rows, "mean")
+    keys = ["suite", "parameters", "size", "stack", "estimator", "fraction", "step"]
+    mean = pl.col("mean").cast(pl.Float64)
+    averages = (
+        mean.mean(),
+        mean.std().alias("spread"),
+        pl.col("stderr").cast(pl.Float64).mean(),
+        pl.col("layer").filter(mean.is_not_null()).n_unique().alias("layers"),
+    )
+    return rows.group_by(keys).agg(*averages).sort(keys)
+
+
+def _mean(rows: pl.DataFrame, keys: Sequence[str], value: str, *also: pl.Expr) -> pl.DataFrame:
+    """Average `value` and its spread over everything but `keys` (seeds); add the lowest, the highest and how many."""
+    _present(rows, value)
+    error = "stderr" if "stderr" in rows.columns else "std"
+    number = pl.col(value).cast(pl.Float64)
+    summary = (
+        number.mean(),
+        pl.col(error).cast(pl.Float64).mean(),
+        number.min().alias("lowest"),
+        number.max().alias("highest"),
+        number.count().alias("seeds"),
+    )
+    return rows.group_by(keys).agg(*summary, *also).sort(keys, nulls_last=True)
+
+
+def _present(rows: pl.DataFrame, value: str) -> pl.DataFrame:
+    if rows.is_empty():
+        raise NoData("the table has no such rows")
+    if rows[value].null_count() == rows.height:
+        reasons = rows["reason"].drop_nulls().unique(maintain_order=True) if "reason" in rows.columns else []
+        raise NoData("; ".join(list(reasons)[:3]) or "every value is missing and no reason was recorded")
+    return rows

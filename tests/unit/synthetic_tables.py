@@ -1,0 +1,143 @@
+"""Tables of an imaginary study with the columns of the real ones, for the tests of what a reader sees.
+
+Two pretrained suites of one model each and two trained ones of three sizes with checkpoints; every number follows a
+smooth made-up formula, so that a drawing of it can be judged by eye too.
+"""
+
+from itertools import product
+from math import exp, log2, sin, sqrt
+
+import polars as pl
+
+STEPS = (0, 1, 4, 16, 64, 256, 1024)
+# suite, size, parameters, stack, embedding width, blocks, steps
+MODELS = (
+    ("minilm", "l6", 22_713_216, "encoder", 384, 6, (None,)),
+    ("smollm2", "135m", 134_515_008, "decoder", 576, 30, (None,)),
+    *(("neox-small", size, 4096 * width * 2, "decoder", width, blocks, STEPS) for size, width, blocks in (
+        ("64x3", 64, 3), ("96x4", 96, 4), ("128x6", 128, 6))),
+    *(("bert-small", size, 4096 * width, "encoder", width, blocks, STEPS) for size, width, blocks in (
+        ("64x3", 64, 3), ("96x4", 96, 4), ("128x6", 128, 6))),
+)  # fmt: skip
+ABLATIONS = {"original": (None,), "crop-32": (None,), "crop-64": (None,), "pad-512": (0, 1), "random": (0, 1)}
+VOCABULARY = {"minilm": 30522, "smollm2": 49152, "neox-small": 4096, "bert-small": 4096}
+
+
+def retrieval() -> pl.DataFrame:
+    """One row per (model, step, side, ablation, seed, metric)."""
+    return pl.DataFrame([row for model in MODELS for row in _retrieval(*model)], infer_schema_length=None)
+
+
+def _retrieval(suite, size, parameters, stack, width, blocks, steps):
+    sides = ("input", "output") if suite == "neox-small" else ("input",)
+    for step, side, (ablation, seeds) in product(steps, sides, ABLATIONS.items()):
+        number = int(ablation.partition("-")[2] or 0)
+        impossible = ablation.startswith("crop") and number > width
+        repeated = ablation == "random" and side == "output"  # the same table as the input side's
+        if impossible or repeated or (step != steps[-1] and ablation != "original"):
+            continue
+        for seed, metric in product(seeds, ("ndcg_at_10", "map_at_10")):
+            scored = number or width
+            value = 0.08 * log2(min(scored, width)) - 0.2 + 0.05 * (ablation == "pad-512")
+            value *= 0.6 + 0.4 * _progress(step)
+            value += -0.05 * (side == "output") + 0.02 * sin(parameters)
+            value = (0.03 * log2(width) if ablation == "random" else value) + 0.011 * (seed or 0)
+            yield {
+                "suite": suite, "size": size, "parameters": parameters, "checkpoint": _checkpoint(step), "step": step,
+                "side": side, "width": scored, "embedding_width": width, "vocabulary_rows": VOCABULARY[suite],
+                "ablation": ablation, "seed": seed, "dataset": "package-docs", "metric": metric,
+                "value": value, "stderr": 0.018, "queries": 240, "tokenizer": f"{suite}-tokenizer",
+                "dtype": "float32", "model_revision": f"{suite}-revision",
+                "dataset_revision": "docs-revision", "reason": None,
+            }  # fmt: skip
+
+
+def random_baseline() -> pl.DataFrame:
+    """One row per (tokenizer, width, seed)."""
+    rows = []
+    for (suite, vocabulary), width, seed in product(
+        VOCABULARY.items(), (32, 64, 128, 256, 512, 1024), (0, 1, 2)
+    ):
+        value = 0.03 * log2(width) + 0.01 * log2(vocabulary) + 0.02 * (seed - 1) / sqrt(width / 32)
+        rows.append({
+            "tokenizer": f"{suite}-tokenizer", "vocabulary_rows": vocabulary, "width": width, "seed": seed,
+            "dataset": "package-docs", "metric": "ndcg_at_10", "value": value, "stderr": 0.018, "reason": None,
+        })  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def anisotropy() -> pl.DataFrame:
+    """One row per (model, step, layer, measure, centred, positions)."""
+    measures = (
+        ("svd", True),
+        ("svd", False),
+        ("average_cosine", True),
+        ("average_cosine", False),
+        ("largest_norms", True),
+    )
+    rows = []
+    for (suite, size, parameters, stack, _, blocks, steps), (measure, centered) in product(MODELS, measures):
+        for step, layer, positions in product(steps, range(blocks + 1), ("all", "without_first")):
+            depth = layer / blocks
+            bell = exp(-(((depth - 0.5) / 0.25) ** 2)) * _progress(step) * (positions == "all")
+            mean = 0.08 + 0.04 * sin(3 * depth + blocks) + (0.8 * bell if stack == "decoder" else 0.05 * bell)
+            mean += 0.1 * (not centered) - 0.07 * (measure == "average_cosine") * (1 + centered)
+            rows.append({
+                **_key(suite, size, parameters, stack, step, layer, blocks), "measure": measure, "centered": centered,
+                "positions": positions, "mean": mean, "std": 0.012 + 0.02 * bell, "batches": 4, "batch_size": 4096,
+                "rows_dropped": 0, "seed": 0, "dtype": "float32", "reason": None,
+            })  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def intrinsic_dimension() -> pl.DataFrame:
+    """One row per (model, step, layer, estimator and fraction, positions)."""
+    estimators = (("twonn", 0.9, 1.0), ("twonn", 0.2, 1.15), ("mada", None, 0.85), ("mom", None, 0.95))
+    rows = []
+    for (suite, size, parameters, stack, width, blocks, steps), (estimator, fraction, scale) in product(
+        MODELS, estimators
+    ):
+        for step, layer, positions in product(steps, range(blocks + 1), ("all", "without_first")):
+            rise = _progress(step) * (1.6 - _progress(step))
+            mean = scale * (
+                4 + log2(width) * (0.6 + rise) + 2 * sin(4 * layer / blocks) + (positions == "all")
+            )
+            rows.append({
+                **_key(suite, size, parameters, stack, step, layer, blocks), "estimator": estimator,
+                "fraction": fraction, "positions": positions, "mean": mean, "std": 0.4, "stderr": 0.2,
+                "batches": 4, "batch_size": 4096,
+                "rows_dropped": 12, "seed": 0, "dtype": "float32", "reason": None,
+            })  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def pretraining() -> pl.DataFrame:
+    """One row per (trained model, step)."""
+    trained = [model for model in MODELS if model[0].endswith("-small")]
+    steps = sorted({*STEPS, *range(0, 1025, 16)})
+    return pl.DataFrame([
+        {"suite": suite, "size": size, "parameters": parameters, "step": step,
+         "loss": 3 + 30 / width + (5.3 - 30 / width) * exp(-step / 120) + 0.03 * sin(step / 16)}
+        for (suite, size, parameters, _, width, _, _), step in product(trained, steps)
+    ])  # fmt: skip
+
+
+def all_tables() -> dict[str, pl.DataFrame]:
+    """Table name -> frame."""
+    makers = (retrieval, random_baseline, anisotropy, intrinsic_dimension, pretraining)
+    return {make.__name__: make() for make in makers}
+
+
+def _key(suite, size, parameters, stack, step, layer, blocks):
+    return {
+        "suite": suite, "size": size, "parameters": parameters, "architecture": stack, "stack": stack,
+        "checkpoint": _checkpoint(step), "step": step, "layer": layer, "layers": blocks + 1,
+    }  # fmt: skip
+
+
+def _checkpoint(step):
+    return "main" if step is None else f"step{step}"
+
+
+def _progress(step):
+    return 1.0 if step is None else 1 - exp(-step / 100)
