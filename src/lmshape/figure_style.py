@@ -1,0 +1,257 @@
+"""The shared style of all figures: panels, lines with their spread, axes and names.
+
+One grammar throughout: a bar is a standard error; a band or a pale wide bar is a spread, as the caption says; a gap
+is a missing value. Where suites share a panel the hue names the suite; a darker shade is a larger model. Figures are
+made without pyplot, so none outlives its caller.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import cycle
+from math import ceil, log, log10
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, ListedColormap, SymLogNorm
+from matplotlib.figure import Figure
+
+from lmshape.ablation_names import Ablation
+
+WIDTH = 7.0  # inches: the text width of a two-column paper
+FONT = 8  # points, at that width
+STYLE = {
+    **sns.axes_style("ticks"),
+    **sns.plotting_context("paper"),
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so every machine draws the same
+    **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize"), FONT),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), FONT - 1),
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "0.92",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 3),
+    **dict.fromkeys(("xtick.major.width", "ytick.major.width"), 0.7),
+    "svg.fonttype": "path",
+    "svg.hashsalt": "lmshape",  # element ids are random without it
+}
+
+# Okabe and Ito's colours, which colour-blind readers tell apart; their yellow is too pale for lines on white.
+BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"
+GREY = "#707070"
+HUES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, GREY)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Kind of ablation -> its hue; in the order of the legend.
+ABLATIONS = {
+    "original": "#000000",
+    "crop": VERMILION,
+    "pad": BLUE,
+    "pca": ORANGE,
+    "centered": PURPLE,
+    "shuffled": SKY,
+    "random": GREY,
+}
+
+
+def panels(count: int, columns: int, height: float = 1.9) -> tuple[Figure, list[Axes]]:
+    """A figure of paper width with `count` panels of `height` inches on one y axis, at most `columns` in a row."""
+    rows = ceil(count / columns)
+    columns = ceil(count / rows)
+    figure = Figure(figsize=(WIDTH, height * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    for ax in axes[count:]:
+        ax.remove()
+    return figure, list(axes[:count])
+
+
+def facets(rows: pl.DataFrame, *keys: str, always: int = 1) -> list[tuple[str, pl.DataFrame]]:
+    """(title, rows) of each panel: the first `always` keys name it, and those others that its namesakes differ in."""
+    titles = []
+    for group, part in rows.group_by(keys, maintain_order=True):
+        namesakes = rows.filter(
+            pl.col(key) == value for key, value in zip(keys[:always], group, strict=False)
+        )
+        shown = [key for key in keys[always:] if namesakes[key].n_unique() > 1]
+        titles.append((" · ".join(str(part[key][0]) for key in (*keys[:always], *shown)), part))
+    return titles
+
+
+def curve(
+    ax: Axes, rows: pl.DataFrame, x: str, y: str, error: str | None = None, band: str | None = None, **style
+) -> None:
+    """One line through (x, y), nulls as gaps; `error` (bars) and `band` (a shade) are columns, y plus and minus.
+
+    Points are marked unless they are so many that the marks would hide the line.
+    """
+    if rows[y].null_count() == rows.height:
+        return
+    xs, ys = rows[x].to_numpy(), rows[y].to_numpy()
+    bars = rows[error].to_numpy() if error else None
+    ax.errorbar(xs, ys, yerr=bars, elinewidth=0.9, **{"marker": "o" if rows.height <= 40 else "", **style})
+    if band:
+        half = rows[band].to_numpy()
+        shade(ax, xs, ys - half, ys + half, style["color"])
+
+
+def shade(ax: Axes, xs: Sequence[float], low: Sequence[float], high: Sequence[float], color: str) -> None:
+    """A band with a thin edge, so that overlapping ones stay apart."""
+    ax.fill_between(xs, low, high, facecolor=(color, 0.12), edgecolor=(color, 0.4), lw=0.4)
+
+
+def finish(figure: Figure, x: str, y: str, legend: bool = False) -> Figure:
+    """Name the axes once, and the lines: in one legend where all panels share them, else each at its end."""
+    figure.supxlabel(x)
+    figure.supylabel(y)
+    named = [ax for ax in figure.axes if ax.containers]
+    if legend:
+        handles = {
+            label: handle
+            for ax in named
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6, columnspacing=1.5)
+    else:
+        for ax in named:
+            _label_ends(ax)
+    return figure
+
+
+def _label_ends(ax: Axes) -> None:
+    """Write each line's name right of its last point, moved up or down just enough that no two overlap."""
+    lines = {
+        bars.get_label(): bars.lines[0] for bars in ax.containers if not bars.get_label().startswith("_")
+    }
+    if not lines:
+        return
+    ax.get_xlim(), ax.get_ylim()  # settles automatic limits, on which the transform below depends
+    ends = [line.get_xydata()[np.isfinite(line.get_ydata())][-1] for line in lines.values()]
+    heights = (ax.transScale + ax.transLimits).transform(ends)[:, 1]
+    panel = 72 * ax.figure.get_figheight() * ax.get_position().height
+    gap = 1.3 * (FONT - 1) * max(1 + name.count("\n") for name in lines) / panel
+    for (name, line), end, height in zip(lines.items(), ends, spread(heights, gap), strict=True):
+        at = {"xy": end, "xytext": (14, height), "textcoords": ("offset points", "axes fraction")}
+        pointer = {"arrowstyle": "-", "color": line.get_color(), "lw": 0.5, "shrinkB": 3, "relpos": (0, 0.5)}
+        back = {"fc": "white", "ec": "none", "alpha": 0.7, "pad": 0.5}
+        look = {
+            "va": "center",
+            "color": line.get_color(),
+            "fontsize": FONT - 1,
+            "bbox": back,
+            "arrowprops": pointer,
+        }
+        ax.annotate(name, **at, **look, annotation_clip=False)
+
+
+def spread(heights: np.ndarray, gap: float) -> np.ndarray:
+    """Move `heights` (n,) until neighbours are `gap` apart, within 0 and 1 if there is room for n of them.
+
+    The mean of pushing them upwards and of pushing them downwards, so that a cluster stays where it was.
+    """
+    order = np.argsort(heights, kind="stable")
+    steps = gap * np.arange(len(heights))
+    up = np.maximum.accumulate(heights[order] - steps) + steps
+    down = np.minimum.accumulate((heights[order] - steps)[::-1])[::-1] + steps
+    placed = np.empty_like(up)
+    placed[order] = np.clip((up + down) / 2, steps, 1 - steps[::-1])
+    return placed
+
+
+def width_axis(ax: Axes, widths: pl.Series, labels: int) -> None:
+    """A log axis whose ticks are the widths that were measured, as many as fit."""
+    ax.set_xscale("log", base=2)
+    ticks = _spaced(sorted(widths.unique()), labels)
+    ax.set_xticks(ticks, labels=[str(width) for width in ticks])
+    ax.set_xlim(widths.min() / 1.3, widths.max() * 1.3)
+
+
+def step_axis(ax: Axes, steps: pl.Series, labels: int) -> None:
+    """A log axis from the first positive step on; step 0, where measured, stands left of a visible break."""
+    first = step_norm(steps).linthresh
+    ax.set_xscale("symlog", linthresh=first, linscale=0.5)
+    ticks = step_ticks(steps, labels)
+    ax.set_xticks(list(ticks), labels=list(ticks.values()))
+    ax.set_xticks([], minor=True)
+    if steps.min() == 0:
+        where = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "center"}
+        ax.text(first / 2, 0, "//", bbox={"fc": "white", "ec": "none", "pad": 0.3}, **where)
+
+
+def step_norm(steps: pl.Series) -> SymLogNorm:
+    """Step -> [0, 1]: logarithmic from the first positive step on, with a short linear stretch down to 0."""
+    first = steps.filter(steps > 0).min() or 1
+    return SymLogNorm(first, linscale=0.5, vmin=steps.min(), vmax=max(steps.max(), first), base=10)
+
+
+def step_ticks(steps: pl.Series, labels: int) -> dict[int, str]:
+    """Step -> tick label: the measured steps where they are few, else powers of ten among them."""
+    zero, positive = (steps == 0).any(), sorted(steps.filter(steps > 0).unique())
+    if len(positive) > 2 * labels:
+        positive = [10**power for power in range(ceil(log10(positive[0])), int(log10(positive[-1])) + 1)]
+    ticks = [0] * zero + _spaced(positive, labels)
+    return {step: f"{step // 1000}k" if step and step % 1000 == 0 else str(step) for step in ticks}
+
+
+def _spaced(values: Sequence[int], count: int) -> list[int]:
+    """Drop those of the sorted `values` that lie within the `count`-th part of the log range from one kept before."""
+    kept = list(values[:1])
+    for value in values[1:]:
+        if log(value / kept[-1]) >= log(values[-1] / values[0]) / count:
+            kept.append(value)
+    return kept
+
+
+def ablation_styles(names: Iterable[str]) -> dict[str, dict]:
+    """Ablation -> colour and marker, in the legend's order: one hue a kind, darker for a larger N."""
+    ablations, colors = [Ablation.parse(name) for name in names], {}
+    for kind, hue in ABLATIONS.items():
+        members = sorted((a for a in ablations if a.kind == kind), key=lambda ablation: ablation.size or 0)
+        colors |= zip(map(str, members), shades(hue, len(members)), strict=True)
+    pairs = zip(colors.items(), cycle(MARKERS), strict=False)
+    return {name: {"color": color, "marker": marker} for (name, color), marker in pairs}
+
+
+def styles(names: Iterable[str]) -> dict[str, dict]:
+    """Name -> hue and marker, in alphabetical order."""
+    triples = zip(sorted(names), cycle(HUES), cycle(MARKERS), strict=False)
+    return {name: {"color": hue, "marker": marker} for name, hue, marker in triples}
+
+
+def model_styles(rows: pl.DataFrame) -> dict[tuple[str, str], dict]:
+    """(suite, size) -> colour: one hue a suite, darker for a larger model."""
+    colors = {}
+    for suite, hue in zip(rows["suite"].unique().sort(), cycle(HUES), strict=False):
+        sizes = rows.filter(suite=suite).sort("parameters")["size"].unique(maintain_order=True)
+        for size, color in zip(sizes, shades(hue, len(sizes)), strict=True):
+            colors[suite, size] = {"color": color}
+    return colors
+
+
+def shades(hue: str, count: int) -> list:
+    """`count` colours of one hue, from light to dark; the hue itself where one is enough."""
+    if count <= 1:
+        return [hue] * count
+    rgb = np.array(mpl.colors.to_rgb(hue))
+    return sns.blend_palette([0.4 + 0.6 * rgb, rgb, 0.45 * rgb], count)
+
+
+def sequential() -> Colormap:
+    """Light to dark without the palest tenth, which white paper swallows."""
+    return ListedColormap(mpl.colormaps["viridis_r"](np.linspace(0.1, 1, 256)))
+
+
+def blank(reason: str) -> Figure:
+    """A figure that says why there is nothing to see."""
+    figure = Figure(figsize=(WIDTH, 1.2), layout="constrained")
+    figure.text(
+        0.5, 0.5, f"no data: {reason}", ha="center", va="center", color="0.3", wrap=True, fontsize=FONT + 1
+    )
+    return figure

@@ -1,0 +1,271 @@
+"""Figures show the numbers of their tables, say so where there are none, and are saved the same every time."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import polars as pl
+import pytest
+import synthetic_tables
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmshape import ablation_names, figure_data, figure_style, figures
+from lmshape.figure_list import FIGURES, QUESTIONS
+
+TABLES = synthetic_tables.all_tables()
+
+
+def draw(name, table=None):
+    return getattr(figures, name)(TABLES[FIGURES[name].table] if table is None else table)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return {name: draw(name) for name in FIGURES}
+
+
+def lines(ax):
+    """Label -> (xs, ys) of the named lines of a panel."""
+    named = [bars for bars in ax.containers if not bars.get_label().startswith("_")]
+    return {bars.get_label(): bars.lines[0].get_data(orig=True) for bars in named}
+
+
+def panel(figure, title):
+    return next(ax for ax in figure.axes if ax.get_title(loc="left") == title)
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.texts]
+
+
+# --- the list
+
+
+def test_figure_list_is_light_enough_to_be_read_while_the_workflow_is_parsed():
+    heavy = "{'polars', 'matplotlib', 'seaborn', 'numpy', 'pandas', 'jinja2'}"
+    code = f"import sys, lmshape.figure_list; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_has_rows_a_drawing_a_question_and_a_complete_caption(name):
+    entry = FIGURES[name]
+    assert callable(getattr(figures, name))
+    assert entry.question in QUESTIONS
+    caption = entry.caption.format(**figure_data.facts(getattr(figure_data, name)(TABLES[entry.table])))
+    assert "unrecorded" not in caption
+    assert caption.strip().endswith(".")
+
+
+def test_caption_numbers_are_those_of_the_plotted_rows():
+    rows = pl.DataFrame({"queries": [240, 240], "batches": [3, 4], "batch_size": [4096, None]})
+    facts = figure_data.facts(rows)
+    assert (facts["queries"], facts["batches"], facts["batch_size"]) == ("240", "3 to 4", "4,096")
+    assert facts["seeds"] == "an unrecorded number of"
+
+
+# --- rows
+
+
+def test_final_rows_are_main_where_there_is_one_and_the_last_step_where_there_is_none():
+    table = synthetic_tables.retrieval().filter(suite="bert-small", ablation="original", metric="ndcg_at_10")
+    rows = figure_data.retrieval_by_width(table)
+    assert rows["step"].to_list() == [1024, 1024, 1024]
+    main = table.filter(step=64).with_columns(step=None, checkpoint=pl.lit("main"), value=pl.lit(0.5))
+    rows = figure_data.retrieval_by_width(pl.concat([table, main], how="vertical_relaxed"))
+    assert rows["step"].to_list() == [None, None, None]
+    assert rows["value"].to_list() == [0.5, 0.5, 0.5]
+
+
+def test_a_random_table_scored_once_is_shown_for_every_suite_that_shares_tokenizer_and_width():
+    table = synthetic_tables.retrieval().filter(suite="bert-small", step=1024)
+    twin = table.filter(pl.col("ablation") != "random").with_columns(suite=pl.lit("twin"))
+    rows = figure_data.retrieval_by_width(pl.concat([table, twin])).filter(ablation="random")
+    own, borrowed = (rows.filter(suite=suite).drop("suite") for suite in ("bert-small", "twin"))
+    assert own.height == 3
+    assert own.equals(borrowed)
+
+
+def test_seeds_are_averaged_and_their_range_kept():
+    rows = figure_data.random_baseline(TABLES["random_baseline"]).filter(
+        tokenizer="minilm-tokenizer", width=64
+    )
+    values = TABLES["random_baseline"].filter(tokenizer="minilm-tokenizer", width=64)["value"]
+    assert rows["value"].item() == pytest.approx(values.mean())
+    assert (rows["lowest"].item(), rows["highest"].item(), rows["seeds"].item()) == (
+        values.min(),
+        values.max(),
+        3,
+    )
+
+
+def test_average_over_layers_leaves_missing_layers_out_and_says_how_many_are_in():
+    missing = (pl.col("layer") == 0) & (pl.col("step") == 64)
+    table = TABLES["intrinsic_dimension"].filter(
+        suite="neox-small", size="64x3", fraction=0.9, positions="all"
+    )
+    table = table.with_columns(mean=pl.when(missing).then(None).otherwise("mean"))
+    rows = figure_data.intrinsic_dimension_by_step(table)
+    found = rows.filter(step=64).row(0, named=True)
+    values = table.filter(step=64)["mean"].drop_nulls().to_numpy()
+    assert found["layers"] == 3 and rows.filter(step=256)["layers"].item() == 4
+    assert found["mean"] == pytest.approx(values.mean())
+    assert found["spread"] == pytest.approx(values.std(ddof=1))
+    assert found["stderr"] == pytest.approx(0.2)
+
+
+def test_depth_runs_from_zero_to_one_in_every_model():
+    rows = figure_data.anisotropy_by_depth(TABLES["anisotropy"])
+    ends = rows.group_by("suite", "size").agg(low=pl.col("depth").min(), high=pl.col("depth").max())
+    assert set(ends["low"]) == {0} and set(ends["high"]) == {1}
+
+
+# --- drawings
+
+
+def test_lines_of_retrieval_by_width_are_the_means_over_seeds_at_the_stored_width(drawn):
+    table = TABLES["retrieval"].filter(suite="neox-small", side="input", step=1024, metric="ndcg_at_10")
+    found = lines(panel(drawn["retrieval_by_width"], "neox-small · input"))
+    assert list(found) == ["original", "crop-32", "crop-64", "pad-512", "random"]
+    for ablation, (xs, ys) in found.items():
+        wanted = table.filter(ablation=ablation).group_by("embedding_width").agg(pl.mean("value"))
+        assert dict(zip(xs, ys, strict=True)) == pytest.approx(dict(wanted.iter_rows()))
+
+
+def test_lines_of_anisotropy_by_depth_are_the_layers_of_the_final_model(drawn):
+    keys = {"suite": "neox-small", "size": "128x6", "step": 1024, "measure": "svd", "centered": True}
+    for positions, words in figures.POSITIONS.items():
+        wanted = TABLES["anisotropy"].filter(**keys, positions=positions).sort("layer")
+        xs, ys = lines(panel(drawn["anisotropy_by_depth"], f"Decoders, {words}"))["neox-small 128x6"]
+        assert xs == pytest.approx(wanted["layer"] / 6)
+        assert ys == pytest.approx(wanted["mean"])
+
+
+def test_encoders_stand_beside_decoders(drawn):
+    titles = [ax.get_title(loc="left") for ax in drawn["anisotropy_by_depth"].axes]
+    assert [title.split(",")[0] for title in titles] == ["Encoders", "Decoders", "Encoders", "Decoders"]
+    assert set(lines(drawn["anisotropy_by_depth"].axes[0])) == {
+        "minilm l6", "bert-small 64x3", "bert-small 96x4", "bert-small 128x6"
+    }  # fmt: skip
+
+
+def test_checkpoints_are_one_line_each_and_darker_with_training(drawn):
+    ax = panel(drawn["anisotropy_by_checkpoint"], "neox-small · 64x3")
+    table = TABLES["anisotropy"].filter(
+        suite="neox-small", size="64x3", measure="svd", centered=True, positions="all"
+    )
+    assert len(ax.lines) == len(synthetic_tables.STEPS)
+    for line, step in zip(ax.lines, synthetic_tables.STEPS, strict=True):
+        assert line.get_ydata() == pytest.approx(table.filter(step=step).sort("layer")["mean"])
+    brightness = [sum(mpl.colors.to_rgb(line.get_color())) for line in ax.lines]
+    assert brightness == sorted(brightness, reverse=True)
+
+
+def test_estimators_without_a_fraction_are_drawn_beside_both_fractions_of_twonn(drawn):
+    found = lines(panel(drawn["intrinsic_dimension_estimators"], "bert-small · 96x4"))
+    assert set(found) == {"TwoNN, 0.9", "TwoNN, 0.2", "MADA", "MoM"}
+    table = TABLES["intrinsic_dimension"].filter(suite="bert-small", size="96x4", positions="all", step=16)
+    wanted = table.filter(estimator="mom")["mean"].mean()
+    assert found["MoM"][1][synthetic_tables.STEPS.index(16)] == pytest.approx(wanted)
+
+
+def test_loss_is_drawn_for_every_step(drawn):
+    wanted = TABLES["pretraining"].filter(suite="bert-small", size="96x4")
+    xs, ys = lines(panel(drawn["pretraining_loss"], "bert-small"))["96x4"]
+    assert (list(xs), list(ys)) == (wanted["step"].to_list(), wanted["loss"].to_list())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_nothing_is_drawn_outside_its_panel(drawn, name):
+    for ax in drawn[name].axes:
+        for bars in ax.containers:
+            xs, ys = bars.lines[0].get_data()
+            assert ax.get_xlim()[0] <= min(xs) and max(xs) <= ax.get_xlim()[1]
+            assert ax.get_ylim()[0] <= min(ys) and max(ys) <= ax.get_ylim()[1]
+
+
+def test_step_zero_is_drawn_left_of_a_break_and_only_where_it_was_measured():
+    table = TABLES["retrieval"]
+    ax = draw("retrieval_by_step", table).axes[0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "1", "4", "16", "64", "256", "1024"]
+    assert "//" in [text.get_text() for text in ax.texts]
+    zero, one, four = (ax.transScale.transform((step, 1))[0] for step in (0, 1, 4))
+    assert zero < one < four
+    ax = draw("retrieval_by_step", table.filter(pl.col("step") >= 4)).axes[0]
+    assert "//" not in [text.get_text() for text in ax.texts]
+    assert ax.get_xlim()[0] > 0
+
+
+def test_many_steps_are_labelled_by_powers_of_ten():
+    steps = pl.Series([0, 1, 2, 4, 8, *range(1000, 144000, 1000)])
+    labels = ["0", "1", "10", "100", "1k", "10k", "100k"]
+    assert list(figure_style.step_ticks(steps, 8).values()) == labels
+
+
+# --- missing values
+
+
+def test_a_missing_layer_is_a_gap():
+    failed = (pl.col("layer") == 12) & (pl.col("suite") == "smollm2")
+    table = TABLES["anisotropy"].with_columns(mean=pl.when(failed).then(None).otherwise("mean"))
+    _, ys = lines(panel(draw("anisotropy_by_depth", table), "Decoders, all positions"))["smollm2 135m"]
+    assert np.flatnonzero(np.isnan(ys)).tolist() == [12]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_table_without_values_gives_the_reason(name):
+    table = TABLES[FIGURES[name].table]
+    value = next(column for column in ("value", "mean", "loss") if column in table.columns)
+    nothing = table.with_columns(pl.lit(None).alias(value), pl.lit("too few tokens").alias("reason"))
+    assert texts(draw(name, nothing)) == ["no data: too few tokens"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_an_empty_table_is_said_to_be_empty(name):
+    (text,) = texts(draw(name, TABLES[FIGURES[name].table].clear()))
+    assert text.startswith("no data: ")
+
+
+def test_a_study_without_checkpoints_says_so():
+    table = TABLES["retrieval"].filter(suite="minilm")
+    assert texts(draw("retrieval_by_step", table)) == ["no data: no model of this study has training steps"]
+
+
+# --- style
+
+
+@given(st.lists(st.floats(-0.5, 1.5), min_size=1, max_size=12))
+def test_names_never_overlap_and_stay_in_their_order_and_panel(heights):
+    placed = figure_style.spread(np.array(heights), gap=0.08)
+    order = np.argsort(heights, kind="stable")
+    assert np.all(np.diff(placed[order]) >= 0.08 - 1e-9)
+    assert placed.min() >= -1e-9 and placed.max() <= 1 + 1e-9
+
+
+def test_names_with_room_are_not_moved():
+    heights = np.array([0.9, 0.1, 0.5])
+    assert figure_style.spread(heights, gap=0.2) == pytest.approx(heights)
+
+
+def test_ablations_are_listed_by_kind_then_number():
+    names = ["random", "crop-128", "pad-512", "crop-64", "original"]
+    styles = figure_style.ablation_styles(names)
+    assert list(styles) == ["original", "crop-64", "crop-128", "pad-512", "random"]
+    assert len({(str(style["color"]), style["marker"]) for style in styles.values()}) == len(names)
+
+
+def test_every_kind_of_ablation_has_a_hue():
+    assert set(figure_style.ABLATIONS) == set(ablation_names.KINDS)
+
+
+def test_saved_files_are_the_same_every_time(tmp_path):
+    for run in ("first", "second"):
+        figures.save(draw("retrieval_all_suites"), tmp_path / run / "plot")
+    for kind, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
+        first, second = ((tmp_path / run / f"plot.{kind}").read_bytes() for run in ("first", "second"))
+        assert first.startswith(start)
+        assert first == second
+    assert b"<dc:date>" not in (tmp_path / "first" / "plot.svg").read_bytes()
+    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == ["plot.png", "plot.svg"]
