@@ -116,6 +116,16 @@ def embedding(path: str | Path, side: Side = "input") -> Embedding:
     return Embedding(table.read(), table.dtype, table.stored, name, tied)
 
 
+def configuration(folder: str | Path) -> dict:
+    """The config.json of a model folder, or what transformers makes of the metadata of its GGUF file."""
+    folder = Path(folder)
+    if (folder / "config.json").exists():
+        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    from transformers import AutoConfig  # seconds, which a folder with a config.json need not spend
+
+    return AutoConfig.from_pretrained(folder, gguf_file=_only_gguf(folder).name).to_dict()
+
+
 def find(names: Iterable[str], endings: tuple[str, ...]) -> str | None:
     """The tensor named by one of `endings`, bare or prefixed; earlier endings and fewer prefixes first."""
     for ending in endings:
@@ -148,7 +158,8 @@ def architecture(config: dict, where: str | Path) -> tuple[Family, bool]:
         known = ", ".join(FAMILIES)
         raise CheckpointError(f"{where}: no tensor names known for model_type {model_type!r}; known: {known}")
     family = FAMILIES[model_type]
-    return family, config.get("tie_word_embeddings", family.tied)
+    # transformers 5 writes every T5 as tied, and keeps what it was in `scale_decoder_outputs`
+    return family, config.get("scale_decoder_outputs", config.get("tie_word_embeddings", family.tied))
 
 
 def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
@@ -158,8 +169,7 @@ def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
     if path.is_file():
         held = tensors(path)
         return _GGUF, find(held, _GGUF.output) is None, held
-    config = json.loads((path / "config.json").read_text())
-    return *architecture(config, path), weights(path, os.listdir(path))
+    return *architecture(configuration(path), path), weights(path, os.listdir(path))
 
 
 def _only_gguf(folder: Path) -> Path:

@@ -25,7 +25,7 @@ from huggingface_hub.errors import (
 )
 
 from lmshape import revisions
-from lmshape.checkpoints import WEIGHT_FILES, architecture, find, locate, weights
+from lmshape.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
 from lmshape.errors import LmshapeError
 from lmshape.files import remove
 from lmshape.tensor_files import Opener, tensors, write
@@ -162,7 +162,7 @@ def _weight_files(source: Revision) -> list[str]:
 
 def _write_embeddings(source: Revision, folder: Path) -> None:
     """Write `model.safetensors` of the embedding tensors alone, under their own names and in their own type."""
-    family, tied = architecture(json.loads((folder / "config.json").read_text()), source.root)
+    family, tied = architecture(configuration(folder), source.root)
     held = weights(source.root, source.names, source.opener)
     names = {locate(held, family, tied, "input", source.root), find(held, family.output)} - {None}
     chosen = {name: held[name] for name in sorted(names)}

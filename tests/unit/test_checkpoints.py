@@ -133,6 +133,23 @@ def test_output_table_of_an_untied_model_is_its_own_tensor(tmp_path, model_type)
     assert not embedding(folder, "input").tied
 
 
+def test_trap_17_t5_v1_1_is_untied_in_its_own_words_and_in_those_of_transformers_5(tmp_path):
+    """Its config.json says `tie_word_embeddings: false`; saved again, it says true."""
+    for name, words in {
+        "own": {"tie_word_embeddings": False},
+        "saved": {"tie_word_embeddings": True},
+    }.items():
+        folder = make(tmp_path / name, "t5", tie_word_embeddings=False)
+        rewrite(folder, weights(folder) | {"lm_head.weight": torch.ones(ROWS, WIDTH)}, words)
+        assert embedding(folder, "output").source == "lm_head.weight"
+        assert not embedding(folder, "output").tied
+        held = weights(folder)
+        del held["lm_head.weight"]
+        rewrite(folder, held)
+        with pytest.raises(CheckpointError, match="untied"):
+            embedding(folder, "output")
+
+
 @pytest.mark.parametrize("model_type", ["gpt2", "opt", "bloom", "bert", "t5"])
 def test_trap_16_output_of_a_tied_model_is_the_input_and_says_so(tmp_path, model_type):
     folder = make(tmp_path, model_type)
@@ -250,7 +267,9 @@ def test_trap_15_shard_without_the_tensor_the_index_promises(tmp_path):
     files = shard(folder, ".safetensors")
     wrong = folder / files["gpt_neox.embed_in.weight"]
     save_file({"other": torch.zeros(2)}, wrong)
-    with pytest.raises(CheckpointError, match=f"{wrong.name} holds gpt_neox.embed_in.weight, and it does not"):
+    with pytest.raises(
+        CheckpointError, match=f"{wrong.name} holds gpt_neox.embed_in.weight, and it does not"
+    ):
         embedding(folder)
 
 
