@@ -1,0 +1,69 @@
+"""Ablations of an embedding table, each a small function; their names are in `lmshape.ablation_names`.
+
+An ablated table is a list of panels that lie side by side: arrays, and columns of random tables that are drawn
+when they are needed. `vocabulary` is the number of rows that stand for tokens: rows from there on are padding,
+which no text uses and no statistic here looks at.
+"""
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lmshape.ablation_names import RANDOM_WIDTH, Ablation
+from lmshape.random_tables import RandomColumns
+
+Panel = np.ndarray | RandomColumns
+BLOCK = 8192  # rows whose products are summed in float32 before they are added in float64
+
+
+def apply(ablation: Ablation, table: np.ndarray, vocabulary: int, seed: int | None = None) -> list[Panel]:
+    """The panels of `table` (rows, width) float32 under an ablation; ValueError where it cannot be."""
+    rows, width = table.shape
+    if reason := ablation.impossible(width):
+        raise ValueError(reason)
+    if vocabulary > rows:
+        raise ValueError(f"{vocabulary} tokens do not fit in a table of {rows} rows")
+    if ablation.random and seed is None:
+        raise ValueError(f"{ablation} draws numbers and needs a seed")
+    match ablation.kind:
+        case "original":
+            return [table]
+        case "random":
+            return [RandomColumns(rows, RANDOM_WIDTH, seed, 0, width)]
+        case "crop":
+            return [table[:, : ablation.size]]
+        case "pad":
+            padding = RandomColumns(rows, ablation.size, seed, width, ablation.size)
+            return [table, padding] if padding.shape[1] else [table]
+        case "pca":
+            return [principal(table, ablation.size, vocabulary)]
+        case "centered":
+            return [centered(table, vocabulary)]
+        case "shuffled":
+            return [shuffled(table, seed, vocabulary)]
+
+
+def centered(table: np.ndarray, vocabulary: int) -> np.ndarray:
+    """The table less the mean of its tokens' rows."""
+    return table - table[:vocabulary].mean(axis=0, dtype=np.float64).astype(table.dtype)
+
+
+def principal(table: np.ndarray, size: int, vocabulary: int) -> np.ndarray:
+    """The centred table in its `size` directions of largest variance, (rows, size).
+
+    All of them together are a rotation of the centred table, which cosines do not see.
+    """
+    table = centered(table, vocabulary)
+    covariance = sum(
+        (block.T @ block).astype(np.float64)
+        for block in (table[first : min(first + BLOCK, vocabulary)] for first in range(0, vocabulary, BLOCK))
+    )
+    width = table.shape[1]
+    _, directions = eigh(covariance, subset_by_index=(width - size, width - 1))
+    return table @ directions[:, ::-1].astype(table.dtype)
+
+
+def shuffled(table: np.ndarray, seed: int, vocabulary: int) -> np.ndarray:
+    """The rows in random order: the same geometry, with every token's meaning given to another."""
+    order = np.arange(len(table))
+    order[:vocabulary] = np.random.default_rng(seed).permutation(vocabulary)
+    return table[order]

@@ -1,0 +1,49 @@
+"""How sure a mean over queries is: bootstrap over queries, seeded."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one mean compares with another over the same queries.
+
+    `low` and `high` bound the middle 95 % of the resampled differences; `probability` is the share of resamples
+    in which the first is better, ties counted half.
+    """
+
+    value: float
+    low: float
+    high: float
+    probability: float
+
+
+def resampled_means(values: np.ndarray, resamples: int, seed: int = 0) -> np.ndarray:
+    """Means of `values` (queries, ...) over `resamples` samples of queries with replacement: (resamples, ...).
+
+    The same samples for every column, and for every array of as many queries.
+    """
+    queries = len(values)
+    # how often each query is in each sample: no more is needed of a sample
+    times = np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), size=resamples)
+    return np.tensordot(times / queries, values, axes=1)
+
+
+def standard_error(values: np.ndarray, resamples: int, seed: int = 0) -> np.ndarray:
+    """Standard error of the mean of each column of `values` (queries, columns); NaN for a single query."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return resampled_means(values, resamples, seed).std(axis=0, ddof=1)
+
+
+def paired(first: np.ndarray, second: np.ndarray, resamples: int, seed: int = 0) -> Difference:
+    """Compare two combinations by their values (queries,) on the same queries in the same order."""
+    if first.shape != second.shape or first.ndim != 1 or len(first) < 2:
+        raise ValueError(
+            f"two arrays of one shape (queries,), two or more: not {first.shape} and {second.shape}"
+        )
+    differences = resampled_means(first - second, resamples, seed)
+    low, high = np.quantile(differences, [0.025, 0.975])
+    better = np.mean(differences > 0) + np.mean(differences == 0) / 2
+    return Difference(float(np.mean(first - second)), float(low), float(high), float(better))

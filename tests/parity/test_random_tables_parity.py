@@ -1,0 +1,44 @@
+"""The blockwise random table is the seed study's, drawn whole by torch, bit for bit."""
+
+import numpy as np
+import pytest
+import torch
+
+from lmshape import random_tables
+from lmshape.ablation import apply
+from lmshape.ablation_names import RANDOM_WIDTH, Ablation
+from lmshape.random_tables import RandomColumns
+
+
+def whole(rows, columns, seed):
+    torch.manual_seed(seed)
+    weights = torch.empty((rows, columns), dtype=torch.bfloat16)
+    return torch.nn.init.xavier_normal_(weights).float().numpy()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [(100, 64), (33, 16), (70, 48), (31, 17), (64, 30), (1, 40), (5, 3), (1000, 9), (40, RANDOM_WIDTH)],
+)
+@pytest.mark.parametrize("seed", [0, 42])
+def test_blocks_are_the_whole_matrix_bit_for_bit(rows, columns, seed, monkeypatch):
+    monkeypatch.setattr(random_tables, "BLOCK", 16)
+    assert np.array_equal(RandomColumns(rows, columns, seed, 0, columns).array(), whole(rows, columns, seed))
+
+
+def test_the_block_in_use_is_the_whole_matrix_bit_for_bit():
+    rows = random_tables.BLOCK + 17
+    assert np.array_equal(RandomColumns(rows, 1088, 42, 0, 1088).array(), whole(rows, 1088, 42))
+
+
+def test_the_random_ablation_is_the_first_columns_of_the_widest_table():
+    table = np.zeros((40, 96), np.float32)
+    (panel,) = apply(Ablation.parse("random"), table, 40, seed=42)
+    assert np.array_equal(panel.array(), whole(40, RANDOM_WIDTH, 42)[:, :96])
+
+
+def test_padding_is_the_last_columns_of_a_table_of_the_padded_width():
+    table = np.ones((40, 96), np.float32)
+    first, padding = apply(Ablation.parse("pad-160"), table, 40, seed=42)
+    assert first is table
+    assert np.array_equal(padding.array(), whole(40, 160, 42)[:, 96:])
