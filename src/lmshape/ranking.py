@@ -1,0 +1,225 @@
+"""Which documents are nearest to each query, by the cosine of mean token rows.
+
+Exact and without order: texts are put in one order whatever theirs was, and equal documents are scored once, so
+that their scores are equal to the last bit. Documents come in blocks and a table in panels of columns, over which
+dot products and norms add up: neither all vectors nor a random table need be in memory at once.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from lmshape.ablation import Panel
+from lmshape.errors import LmshapeError
+from lmshape.tokens import Counts
+
+Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec_eval reads
+Precision = Literal["float32", "published"]
+
+MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
+
+
+class RetrievalError(LmshapeError):
+    """A combination that cannot be scored; the message names the token or the text."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and how many texts had no direction to be found by."""
+
+    run: Run
+    zero_documents: int
+    zero_queries: int
+
+
+def search(
+    counts: Counts,
+    query_ids: Collection[str],
+    panels: Sequence[Panel],
+    widths: Collection[int],
+    depth: int,
+    precision: Precision = "float32",
+    drop_self: bool = False,
+) -> dict[int, Found]:
+    """The `depth` best documents of each query in the first columns of a table, for every width from one pass.
+
+    Equal scores are in trec_eval's order: by document id, descending. With `drop_self` a query's document of its
+    own id is left out. Queries without a text are not found. See `lmshape.retrieval.score` for `precision`.
+    """
+    texts = prepare(counts, query_ids, panels[0].shape[0])
+    if precision == "published":
+        panels = [bfloat16(panel) if isinstance(panel, np.ndarray) else panel for panel in panels]
+    nearest = {width: Nearest.nothing(len(texts.query_ids)) for width in widths}
+    widest = max(panel.shape[1] for panel in panels)
+    step = max(1, MEMORY // (4 * (widest + 2 * len(texts.query_ids))))
+    for first in range(0, texts.documents.shape[0], step):
+        block = texts.documents[first : first + step]
+        for width, cosines, zeros in cosines_by_width(texts.queries, block, panels, widths, precision):
+            nearest[width].add(cosines, zeros, first, depth + drop_self)
+    return {width: found(texts, nearest[width], depth, drop_self) for width in widths}
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Counted texts in the order of their ids, whatever it was, float32 for the product with a table.
+
+    `queries` (queries, rows), ascending. `document_ids` descending by bytes, as trec_eval orders equal scores.
+    `documents` (distinct, rows) has equal documents once, by the first: the i-th stands for those at the places
+    members[bounds[i]:bounds[i + 1]] of `document_ids`.
+    """
+
+    queries: csr_array
+    query_ids: list[str]
+    documents: csr_array
+    document_ids: np.ndarray
+    members: np.ndarray
+    bounds: np.ndarray
+
+
+def prepare(counts: Counts, query_ids: Collection[str], rows: int) -> Texts:
+    """The texts of a data set for tables of `rows` rows; RetrievalError if a token has none."""
+    largest = max(int(side.indices.max(initial=-1)) for side in (counts.documents, counts.queries))
+    if largest >= rows:
+        raise RetrievalError(
+            f"tokenizer {counts.tokenizer} gives token {largest}, but the table has only {rows} rows: "
+            "it is not the tokenizer of this table"
+        )
+
+    def ordered(matrix: csr_array, order: list[int]) -> csr_array:
+        part = matrix[order]
+        return csr_array((part.data.astype(np.float32), part.indices, part.indptr), shape=(len(order), rows))
+
+    wanted = set(query_ids)
+    queries = sorted((id, place) for place, id in enumerate(counts.query_ids) if id in wanted)
+    documents = sorted(
+        range(len(counts.document_ids)), key=lambda i: counts.document_ids[i].encode(), reverse=True
+    )
+    matrix = ordered(counts.documents, documents)
+    groups = equal_rows(matrix)
+    return Texts(
+        ordered(counts.queries, [place for _, place in queries]),
+        [id for id, _ in queries],
+        matrix[[group[0] for group in groups]],
+        np.array([counts.document_ids[i] for i in documents], dtype=object),
+        np.concatenate(groups),
+        np.cumsum([0, *map(len, groups)]),
+    )
+
+
+def equal_rows(matrix: csr_array) -> list[list[int]]:
+    """The places of equal rows of a canonical sparse matrix, grouped, in order of the first of each group."""
+    groups: dict[tuple[bytes, bytes], list[int]] = {}
+    for place, (start, stop) in enumerate(pairwise(matrix.indptr)):
+        key = matrix.indices[start:stop].tobytes(), matrix.data[start:stop].tobytes()
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
+def cosines_by_width(
+    queries: csr_array,
+    documents: csr_array,
+    panels: Sequence[Panel],
+    widths: Collection[int],
+    precision: Precision,
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """(width, cosines (queries, documents), which texts are zero (queries + documents)), widths ascending.
+
+    A text of zeros has cosine 0 with everything.
+    """
+    texts, between = vstack([queries, documents], format="csr"), queries.shape[0]
+    dots = np.zeros((between, documents.shape[0]), np.float32)
+    squares = np.zeros(texts.shape[0], np.float32)
+    done = 0
+    for panel in panels:
+        vectors = pooled(texts, panel, precision)
+        edges = {0, panel.shape[1]} | {width - done for width in widths if 0 < width - done < panel.shape[1]}
+        for left, right in pairwise(sorted(edges)):
+            part = vectors[:, left:right]
+            dots += part[:between] @ part[between:].T
+            squares += np.einsum("ij,ij->i", part, part)
+            if done + right in widths:
+                yield done + right, *normalized(dots, squares)
+        done += panel.shape[1]
+
+
+def pooled(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
+    """A vector in the direction of each text's mean token row, (texts, width) float32.
+
+    Cosines need no division by the length. `published` divides and rounds, as sentence-transformers' mean pooling
+    of bfloat16 rows does: sum, length and ratio are each rounded.
+    """
+    sums = texts @ panel if isinstance(panel, np.ndarray) else panel.sums(texts)
+    if precision == "float32":
+        return sums
+    lengths = np.maximum(texts.sum(axis=1), 1)  # an empty text: 0 / 1
+    return bfloat16(bfloat16(sums) / bfloat16(lengths)[:, None])
+
+
+def bfloat16(values: np.ndarray) -> np.ndarray:
+    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    half = (bits >> 16 & 1) + np.uint32(0x7FFF)
+    return (bits + half & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+def normalized(dots: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines from dot products (queries, documents) and squared norms (queries + documents); which are zero."""
+    if not np.isfinite(squares).all():
+        raise RetrievalError("a text's vector is not finite: the table holds NaN or infinite values")
+    zeros = squares == 0
+    scale = 1 / np.sqrt(np.where(zeros, 1, squares))
+    return dots * scale[: len(dots), None] * scale[len(dots) :], zeros
+
+
+@dataclass
+class Nearest:
+    """The best distinct documents of each query so far: scores descending, places ascending among equals."""
+
+    scores: list[np.ndarray]
+    places: list[np.ndarray]
+    zero_places: list[int]
+    zero_queries: int = 0
+
+    @classmethod
+    def nothing(cls, queries: int) -> "Nearest":
+        return cls([np.empty(0, np.float32)] * queries, [np.empty(0, np.int64)] * queries, [])
+
+    def add(self, cosines: np.ndarray, zeros: np.ndarray, first: int, depth: int) -> None:
+        """Take in a block of documents whose places begin at `first`; keep the `depth` best of each query."""
+        queries = len(cosines)
+        new = np.arange(first, first + cosines.shape[1])
+        for query, row in enumerate(cosines):
+            scores = np.concatenate([self.scores[query], row])
+            best = largest(scores, depth)
+            self.scores[query] = scores[best]
+            self.places[query] = np.concatenate([self.places[query], new])[best]
+        self.zero_places += (first + np.flatnonzero(zeros[queries:])).tolist()
+        self.zero_queries = int(zeros[:queries].sum())
+
+
+def largest(scores: np.ndarray, depth: int) -> np.ndarray:
+    """Places of the `depth` largest of `scores`, largest first, equal ones in their order."""
+    places = np.arange(len(scores))
+    if depth < len(scores):
+        places = np.flatnonzero(scores >= np.partition(scores, -depth)[-depth])
+    return places[np.argsort(-scores[places], kind="stable")[:depth]]
+
+
+def found(texts: Texts, nearest: Nearest, depth: int, drop_self: bool) -> Found:
+    """The best distinct documents as the documents they stand for."""
+    sizes = np.diff(texts.bounds)
+    run: Run = {}
+    for query, scores, distinct in zip(texts.query_ids, nearest.scores, nearest.places, strict=True):
+        repeats = sizes[distinct]
+        ends = np.cumsum(repeats)
+        within = np.arange(repeats.sum()) - np.repeat(ends - repeats, repeats)
+        places = texts.members[np.repeat(texts.bounds[distinct], repeats) + within]
+        scores = np.repeat(scores, repeats)
+        best = np.lexsort((places, -scores))[: depth + drop_self]
+        pairs = zip(texts.document_ids[places[best]].tolist(), scores[best].tolist(), strict=True)
+        run[query] = dict([pair for pair in pairs if not (drop_self and pair[0] == query)][:depth])
+    return Found(run, int(sizes[nearest.zero_places].sum()), nearest.zero_queries)
