@@ -1,0 +1,58 @@
+"""Provenance names the commit of our own checkout, and the versions that were installed."""
+
+import subprocess
+from importlib import metadata
+
+import lmshape
+from lmshape import provenance
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_commit_and_local_changes_of_a_checkout(tmp_path):
+    git(tmp_path, "init", "-q")
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "module.py").write_text("x = 1\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert provenance.checkout(package) == (commit, False)
+    (tmp_path / "untracked").write_text("results do not count as changes")
+    assert provenance.checkout(package) == (commit, False)
+    (package / "module.py").write_text("x = 2\n")
+    assert provenance.checkout(package) == (commit, True)
+
+
+def test_a_package_installed_inside_the_checkout_of_another_project_has_no_commit(tmp_path):
+    git(tmp_path, "init", "-q")
+    (tmp_path / "README").write_text("another project")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    package = tmp_path / "site-packages" / "package"
+    package.mkdir(parents=True)
+    assert provenance.checkout(package) == (None, False)
+
+
+def test_a_folder_outside_git_has_no_commit(tmp_path):
+    assert provenance.checkout(tmp_path) == (None, False)
+
+
+def test_packages_are_lmshape_and_what_it_depends_on_at_the_installed_versions():
+    found = provenance.packages()
+    assert next(iter(found)) == lmshape.__name__
+    assert found["polars"] == metadata.version("polars")
+    assert "pytest" not in found
+
+
+def test_gather_reads_what_the_workflow_wrote(tmp_path):
+    (tmp_path / "study.yaml").write_text("study: {title: Größe}\n", encoding="utf-8")
+    (tmp_path / "pruned.csv").write_text('combination,reason\na/b,"too wide, by far"\n')
+    found = provenance.gather("Größe", tmp_path / "study.yaml", tmp_path / "pruned.csv")
+    assert found.study == "study: {title: Größe}\n"
+    assert list(found.pruned) == [("a/b", "too wide, by far")]
+    assert found.time.endswith(" UTC")
