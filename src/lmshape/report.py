@@ -1,0 +1,146 @@
+"""The report of a study: one HTML page with everything in it, which loads nothing and runs no script.
+
+It lies in `results/<study>/`, beside the folders `tables/` and `figures/` that it links to.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from lmshape import figure_data
+from lmshape.figure_data import NoData
+from lmshape.figure_list import FIGURES, QUESTIONS
+from lmshape.provenance import Provenance
+
+TEMPLATE = "report.html.j2"
+ROWS = 200  # of a table that are printed; the rest is in its file
+CELLS = 20  # missing values of one reason that are named
+VALUES = ("value", "mean", "loss", "spearman", "accuracy")  # the column that a table is about
+# What tells one row from another, in the order a reader looks for it.
+KEYS = (
+    "dataset", "tokenizer", "suite", "size", "checkpoint", "stack", "layer", "side", "width", "ablation", "seed",
+    "metric", "measure", "centered", "estimator", "fraction", "positions",
+)  # fmt: skip
+MODEL = ("architecture", "parameters", "embedding_width", "vocabulary_rows", "tokenizer")
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure as the page shows it."""
+
+    number: int
+    name: str
+    question: str
+    title: str
+    caption: str
+    table: str
+    rows: pl.DataFrame
+    image: str
+
+
+def render(
+    tables: Mapping[str, pl.DataFrame], figures: Mapping[str, str | Path], provenance: Provenance
+) -> str:
+    """The page: `tables` by name; `figures` as name -> SVG file, in any order; returns HTML."""
+    drawn = [name for name in FIGURES if name in figures]
+    frames = tables.values()
+    return _environment().get_template(TEMPLATE).render(
+        questions=QUESTIONS,
+        plots=[plot(number, name, tables, figures[name]) for number, name in enumerate(drawn, start=1)],
+        models=models(frames),
+        datasets=distinct(frames, "dataset", "dataset_revision", "queries"),
+        revisions=distinct(frames, "suite", "size", "checkpoint", "model_revision"),
+        tables=tables,
+        height=sum(table.height for table in frames),
+        missing=[gap for name, table in tables.items() for gap in gaps(name, table)],
+        pruned=pl.DataFrame(provenance.pruned, schema=["combination", "reason"], orient="row"),
+        provenance=provenance,
+        shown=ROWS,
+        named=CELLS,
+    )  # fmt: skip
+
+
+def _environment() -> Environment:
+    """Everything a template prints is escaped, and a name it misspells is an error."""
+    loader = PackageLoader("lmshape", ".")
+    page = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page.filters |= {"cell": cell, "numeric": numeric}
+    return page
+
+
+def plot(number: int, name: str, tables: Mapping[str, pl.DataFrame], svg: str | Path) -> Plot:
+    """One figure with its caption and the rows it shows; where it shows none, the caption says why."""
+    entry = FIGURES[name]
+    try:
+        rows = getattr(figure_data, name)(tables[entry.table])
+        caption = entry.caption.format(**figure_data.facts(rows))
+    except NoData as reason:
+        rows, caption = pl.DataFrame(), f"No data: {reason}."
+    return Plot(number, name, entry.question, entry.title, caption, entry.table, rows, embed(svg))
+
+
+def embed(svg: str | Path) -> str:
+    """A data address that holds an SVG file: an image of its own, so that the ids of two figures cannot clash."""
+    return "data:image/svg+xml;base64," + base64.b64encode(Path(svg).read_bytes()).decode()
+
+
+def models(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """One row per (suite, size) that a table measures, with its facts and how many checkpoints of it there are."""
+    keys = ("suite", "size", "checkpoint")
+    rows = [table.select(name for name in (*keys, *MODEL) if name in table.columns).unique(maintain_order=True)
+            for table in tables if set(keys) <= set(table.columns)]  # fmt: skip
+    found = pl.concat(rows, how="diagonal_relaxed") if rows else pl.DataFrame(schema=keys)
+    facts = [pl.col(name).drop_nulls().first() for name in MODEL if name in found.columns]
+    checkpoints = pl.col("checkpoint").n_unique().alias("checkpoints")
+    return found.group_by("suite", "size", maintain_order=True).agg(*facts, checkpoints)
+
+
+def distinct(tables: Iterable[pl.DataFrame], *columns: str) -> pl.DataFrame:
+    """The distinct rows of `columns` in those tables that have them all."""
+    parts = [
+        table.select(columns).unique(maintain_order=True)
+        for table in tables
+        if set(columns) <= set(table.columns)
+    ]
+    return pl.concat(parts, how="vertical_relaxed").unique(maintain_order=True) if parts else pl.DataFrame()
+
+
+def gaps(name: str, table: pl.DataFrame) -> list[dict]:
+    """The missing values of a table by reason: how many, and which (the first few)."""
+    value = next((column for column in VALUES if column in table.columns), None)
+    if value is None:
+        return []
+    empty = table.filter(pl.col(value).is_null())
+    reason = pl.col("reason") if "reason" in table.columns else pl.lit(None, pl.String)
+    empty = empty.with_columns(reason.cast(pl.String).fill_null("no reason recorded").alias("reason"))
+    keys = [key for key in KEYS if key in table.columns]
+    found = []
+    for (why,), rows in empty.group_by("reason", maintain_order=True):
+        cells = [", ".join(f"{key} {cell(x)}" for key, x in zip(keys, row, strict=True) if x is not None)
+                 for row in rows.select(keys).head(CELLS).iter_rows()]  # fmt: skip
+        found.append({"table": name, "reason": why, "count": rows.height, "cells": cells})
+    return found
+
+
+def numeric(frame: pl.DataFrame) -> list[bool]:
+    """Which columns hold numbers, and so are set flush right."""
+    return [dtype.is_numeric() for dtype in frame.dtypes]
+
+
+def cell(value: object) -> str:
+    """A value as a reader wants it: four significant digits, thousands apart, a dash where there is none."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)

@@ -1,0 +1,215 @@
+"""The report is one page that holds everything, loads nothing, and hides neither gaps nor where it comes from."""
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+import synthetic_tables
+
+from lmshape import report
+from lmshape.figure_list import FIGURES, QUESTIONS
+from lmshape.provenance import Provenance
+
+TABLES = synthetic_tables.all_tables()
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path id="{}"/></svg>'
+VOID = {"meta", "img", "br", "hr", "link", "input"}
+PROVENANCE = Provenance(
+    title="A study",
+    study="study:\n  study: embedded\n",
+    pruned=[("docs/bert-small/64x3/step1024/input/crop-128/none", "crop-128 is wider than the table (64)")],
+    commit="0123456789abcdef0123456789abcdef01234567",
+    modified=False,
+    packages={"lmshape": "0.1.0", "polars": "2.1.0"},
+    platform="Python 3.11 on Linux",
+    time="2026-01-01 00:00 UTC",
+)
+
+
+class Page(HTMLParser):
+    """What the tests ask of a page: its text, its elements by name, and whether every one is closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.mistakes, self.elements, self.words = [], [], [], []
+        self.feed(html)
+        self.close()
+        self.mistakes += self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.mistakes.append(tag)
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def svgs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figures")
+    for name in FIGURES:
+        (folder / f"{name}.svg").write_text(SVG.format(name))
+    return {name: folder / f"{name}.svg" for name in FIGURES}
+
+
+def render(svgs, tables=TABLES, **changes):
+    return report.render(tables, svgs, replace(PROVENANCE, **changes))
+
+
+@pytest.fixture(scope="module")
+def html(svgs):
+    return render(svgs)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def test_page_is_well_formed_and_every_id_is_its_own(page):
+    assert page.mistakes == []
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_page_loads_nothing_and_runs_nothing(html, page):
+    assert not re.search(r"https?:|url\(|@import|<script|<link|<iframe", html)
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.all("img"))
+    policy = next(meta["content"] for meta in page.all("meta") if "http-equiv" in meta)
+    assert policy.startswith("default-src 'none';")
+
+
+def test_every_figure_is_embedded_in_the_order_of_the_list_with_words_for_those_who_cannot_see_it(page):
+    images = page.all("img")
+    found = [base64.b64decode(image["src"].partition(",")[2]).decode() for image in images]
+    assert found == [SVG.format(name) for name in FIGURES]
+    assert all(entry.title in image["alt"] for image, entry in zip(images, FIGURES.values(), strict=True))
+    for number, entry in enumerate(FIGURES.values(), start=1):
+        assert f"Figure {number}. {entry.title}" in page.text
+
+
+def test_figures_are_listed_question_by_question():
+    questions = [entry.question for entry in FIGURES.values()]
+    assert list(dict.fromkeys(questions)) == list(QUESTIONS)
+    assert questions == sorted(questions, key=list(QUESTIONS).index)
+
+
+def test_captions_state_numbers_from_the_tables(page):
+    assert "nDCG@10 over 240 queries" in page.text
+    assert "mean over 4 batches of 4,096 token vectors" in page.text
+    assert not re.search(r"\{\w+\}", page.text)
+
+
+def test_links_lead_to_places_in_the_page_or_to_files_beside_it(page):
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    targets = [link["href"] for link in page.all("a")]
+    assert {target[1:] for target in targets if target.startswith("#")} <= ids
+    files = {target for target in targets if not target.startswith("#")}
+    assert files == {f"tables/{name}.{kind}" for name in TABLES for kind in ("csv", "parquet")} | {
+        f"figures/{name}.{kind}" for name in FIGURES for kind in ("svg", "png")
+    }
+
+
+def test_models_and_data_sets_are_those_that_the_tables_measure():
+    found = report.models(TABLES.values())
+    assert found.height == len(synthetic_tables.MODELS)
+    smollm2 = found.filter(suite="smollm2").row(0, named=True)
+    assert (smollm2["parameters"], smollm2["embedding_width"], smollm2["checkpoints"]) == (134515008, 576, 1)
+    assert found.filter(suite="neox-small")["checkpoints"].to_list() == [7, 7, 7]
+    datasets = report.distinct(TABLES.values(), "dataset", "dataset_revision", "queries")
+    assert datasets.rows() == [("package-docs", "docs-revision", 240)]
+
+
+def test_pruned_combinations_are_shown_with_their_reasons(page, svgs):
+    assert "docs/bert-small/64x3/step1024/input/crop-128/none" in page.text
+    assert "crop-128 is wider than the table (64)" in page.text
+    assert "every combination of the grid was run" in Page(render(svgs, pruned=[])).text
+
+
+def test_missing_values_are_counted_and_named_with_their_reasons(svgs, page):
+    assert "every cell of the tables has a value" in page.text
+    failed = (pl.col("layer") == 12) & (pl.col("suite") == "smollm2")
+    table = TABLES["anisotropy"].with_columns(
+        mean=pl.when(failed).then(None).otherwise("mean"),
+        reason=pl.when(failed, measure="svd").then(pl.lit("not finite")).otherwise(None),
+    )
+    found = {gap["reason"]: gap for gap in report.gaps("anisotropy", table)}
+    assert {reason: gap["count"] for reason, gap in found.items()} == {
+        "not finite": 4,
+        "no reason recorded": 6,
+    }
+    assert found["not finite"]["cells"][0] == (
+        "suite smollm2, size 135m, checkpoint main, stack decoder, layer 12, seed 0, "
+        "measure svd, centered yes, positions all"
+    )
+    text = Page(render(svgs, TABLES | {"anisotropy": table})).text
+    assert "not finite (4)" in text and "no reason recorded (6)" in text
+
+
+def test_a_figure_without_data_says_why(svgs):
+    empty = TABLES["pretraining"].with_columns(loss=pl.lit(None), reason=pl.lit("training was stopped"))
+    assert "No data: training was stopped." in Page(render(svgs, TABLES | {"pretraining": empty})).text
+
+
+def test_a_study_of_one_table_has_a_report_of_its_figures_alone(svgs):
+    only = {name: path for name, path in svgs.items() if FIGURES[name].table == "random_baseline"}
+    page = Page(render(only, {"random_baseline": TABLES["random_baseline"]}))
+    assert page.mistakes == []
+    assert len(page.all("img")) == 1
+    assert QUESTIONS["scale"].heading in page.text and QUESTIONS["layers"].heading not in page.text
+
+
+def test_whatever_a_user_can_name_is_escaped(svgs):
+    evil = '<img src=x onerror="alert(1)">&'
+    suite = pl.when(suite="minilm").then(pl.lit(evil)).otherwise("suite").alias("suite")
+    tables = {
+        name: table.with_columns(suite) if "suite" in table.columns else table
+        for name, table in TABLES.items()
+    }
+    tables["retrieval"] = tables["retrieval"].with_columns(value=None, reason=pl.lit(evil))
+    html = render(svgs, tables, title=evil, study=evil, pruned=[(evil, evil)], packages={"lmshape": evil})
+    assert 'onerror="' not in html
+    assert Page(html).text.count(evil) > 8
+
+
+def test_provenance_is_printed(page, svgs):
+    for words in (PROVENANCE.commit, PROVENANCE.platform, PROVENANCE.time, "study: embedded", "2.1.0"):
+        assert words in page.text
+    assert "local changes" not in page.text
+    assert "with local changes" in Page(render(svgs, modified=True)).text
+    assert "no git checkout" in Page(render(svgs, commit=None)).text
+    assert "neox-small-revision" in page.text
+
+
+def test_long_tables_are_cut_and_say_so(html, page):
+    assert f"first {report.ROWS} of" in page.text
+    assert max(table.count("<tr>") for table in html.split("<table>")) == report.ROWS + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (None, "–"),
+        (True, "yes"),
+        (0.123456, "0.1235"),
+        (1e-9, "1e-09"),
+        (134515008, "134,515,008"),
+        ("x", "x"),
+    ],
+)
+def test_cells_are_written_for_readers(value, wanted):
+    assert report.cell(value) == wanted
