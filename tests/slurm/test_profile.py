@@ -33,6 +33,7 @@ rule all:
         expand("cpu/{name}.json", name=range(2)),
         expand("gpu/{name}.json", name=range(4)),
         expand("retrieve/{name}.json", name=range(6)),
+        expand("grouped/{name}.json", name=range(4)),
         "hungry.json",
         expand("after/{name}.json", name=NAMES),
 
@@ -52,6 +53,13 @@ rule retrieve:  # a name that the profile groups
     output: "retrieve/{name}.json"
     resources: mem_mb=600
     params: does="nothing"
+    script: "job.py"
+
+rule suite_table:  # another
+    output: "grouped/{name}.json"
+    resources: mem_mb=600
+    retries: 0
+    params: does="fail as the third"
     script: "job.py"
 
 rule hungry:
@@ -94,6 +102,8 @@ elif not Path("mended").exists():
         sys.exit("this combination fails")
     if does in ("cancelled", "endless"):
         time.sleep(1000)
+    if does == "fail as the third" and len(list(Path("grouped").iterdir())) == 2:
+        sys.exit("this job of a group fails")
 row = {
     "start": start,
     "end": time.time(),
@@ -200,12 +210,18 @@ def test_a_job_that_fails_is_reported_by_its_combination(run, name, status):
     assert f"SLURM status is: '{status}'" in mine[0]
 
 
+def test_what_a_failed_group_finished_is_kept(run):
+    assert "Error in group suite_table" in run.first.stdout
+    assert len(run.rows("grouped/*.json")) == 2
+
+
 def test_the_next_run_repeats_only_what_failed_and_what_follows(run):
     (run.folder / "mended").touch()
     names = ("failing", "cancelled", "endless")
     wanted = {f"{folder}/{name}.json" for folder in ("doomed", "after") for name in names}
+    wanted |= {path for number in range(4) if not (run.folder / (path := f"grouped/{number}.json")).exists()}
     dry = run.snakemake("--dry-run")
-    assert set(re.findall(r"(?m)^    output: (.*)$", dry.stdout)) == wanted
+    assert set(re.findall(r"(?m)^ *output: (.*)$", dry.stdout)) == wanted
     done = {path: path.stat().st_mtime_ns for path in run.folder.glob("*/*.json")}
     again = run.snakemake()
     assert again.returncode == 0, again.stdout
