@@ -10,7 +10,7 @@ import polars as pl
 
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
-LARGEST_NORMS = "largest_norms"  # the name of that measure in the anisotropy table
+LARGEST_NORMS = "norm_variance_share"  # as the anisotropy table names it
 
 
 class NoData(Exception):
@@ -75,8 +75,15 @@ def intrinsic_dimension_estimators(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def pretraining_loss(table: pl.DataFrame) -> pl.DataFrame:
-    """Loss of every recorded step; sizes in the order of the table."""
-    return _present(table, "loss").sort("suite", maintain_order=True)
+    """Loss averaged over a quarter of an octave of steps, at the last of them, with its spread over those steps.
+
+    The loss of single batches is too noisy to compare sizes by. Sizes stay in the order of the table.
+    """
+    rows = _present(table, "loss").with_columns(part=(4 * pl.col("step").log(2)).floor())
+    loss = pl.col("loss").cast(pl.Float64)
+    averages = (pl.max("step"), loss.mean(), loss.std().fill_null(0).alias("spread"), pl.len().alias("steps"))
+    parts = rows.group_by("suite", "size", "part", maintain_order=True).agg(*averages).drop("part")
+    return parts.sort("suite", maintain_order=True)
 
 
 def facts(rows: pl.DataFrame) -> dict[str, str]:

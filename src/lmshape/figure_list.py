@@ -116,9 +116,10 @@ FIGURES: dict[str, Figure] = {
         table="pretraining",
         question="training",
         title="Loss while the small suites are trained",
-        caption="A panel per suite, a line per size. Cross-entropy in nats per predicted token, mean over the batch "
-        "of each step. Decoders predict the next token and encoders the masked ones, so that levels compare within "
-        "a panel only.",
+        caption="A panel per suite, a line per size. Cross-entropy of the training batches in nats per predicted "
+        "token. Points: mean over the steps since the point before, at most four points to a doubling. Bands: one "
+        "standard deviation over those steps on each side. Decoders predict the next token and encoders the masked "
+        "ones, so that levels compare within a panel only.",
     ),
     "retrieval_by_step": Figure(
         table="retrieval",

@@ -167,7 +167,7 @@ def anisotropy_by_checkpoint(rows: pl.DataFrame) -> Figure:
 @_figure(figure_data.pretraining_loss)
 def pretraining_loss(rows: pl.DataFrame) -> Figure:
     """Loss against training step: a panel per suite, a line per size."""
-    return _by_step(rows, "loss", "Loss (nats per predicted token)")
+    return _by_step(rows, "loss", "Loss (nats per predicted token)", band="spread")
 
 
 @_figure(figure_data.retrieval_by_step)
