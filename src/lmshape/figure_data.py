@@ -79,7 +79,7 @@ def pretraining_loss(table: pl.DataFrame) -> pl.DataFrame:
 
     The loss of single batches is too noisy to compare sizes by. Sizes stay in the order of the table.
     """
-    rows = _present(table, "loss").with_columns(part=(4 * pl.col("step").log(2)).floor())
+    rows = _present(table, "loss").with_columns(part=(4 * pl.col("step").log(2)).ceil())
     loss = pl.col("loss").cast(pl.Float64)
     averages = (pl.max("step"), loss.mean(), loss.std().fill_null(0).alias("spread"), pl.len().alias("steps"))
     parts = rows.group_by("suite", "size", "part", maintain_order=True).agg(*averages).drop("part")

@@ -54,6 +54,7 @@ def render(
         models=models(frames),
         datasets=distinct(frames, "dataset", "dataset_revision", "queries"),
         revisions=distinct(frames, "suite", "size", "checkpoint", "model_revision"),
+        twins=twins(frames),
         tables=tables,
         height=sum(table.height for table in frames),
         missing=[gap for name, table in tables.items() for gap in gaps(name, table)],
@@ -102,13 +103,26 @@ def models(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def distinct(tables: Iterable[pl.DataFrame], *columns: str) -> pl.DataFrame:
-    """The distinct rows of `columns` in those tables that have them all."""
+    """The distinct rows of `columns` in those tables that have them all; no rows if none has."""
     parts = [
         table.select(columns).unique(maintain_order=True)
         for table in tables
         if set(columns) <= set(table.columns)
     ]
-    return pl.concat(parts, how="vertical_relaxed").unique(maintain_order=True) if parts else pl.DataFrame()
+    found = pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame(schema=columns)
+    return found.unique(maintain_order=True)
+
+
+def twins(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Checkpoints of one model whose stored tables are equal to the byte: (suite, size, side, checkpoints).
+
+    Some published steps serve the weights of others; a flat line through them is no finding.
+    """
+    model = ("suite", "size", "side")
+    found = distinct(tables, *model, "table_sha256", "checkpoint").drop_nulls("table_sha256")
+    groups = found.group_by(*model, "table_sha256", maintain_order=True)
+    shared = [(*key[:3], ", ".join(rows["checkpoint"])) for key, rows in groups if rows.height > 1]
+    return pl.DataFrame(shared, schema=[*model, "checkpoints"], orient="row")
 
 
 def gaps(name: str, table: pl.DataFrame) -> list[dict]:

@@ -47,8 +47,8 @@ def _retrieval(suite, size, parameters, stack, width, blocks, steps):
                 "side": side, "width": scored, "embedding_width": width, "vocabulary_rows": VOCABULARY[suite],
                 "ablation": ablation, "seed": seed, "dataset": "package-docs", "metric": metric,
                 "value": value, "stderr": 0.018, "queries": 240, "tokenizer": f"{suite}-tokenizer",
-                "dtype": "float32", "model_revision": f"{suite}-revision",
-                "dataset_revision": "docs-revision", "reason": None,
+                "dtype": "float32", "table_sha256": f"{suite} {size} {side} {step}", "reason": None,
+                "model_revision": f"{suite}-revision", "dataset_revision": "docs-revision",
             }  # fmt: skip
 
 

@@ -134,6 +134,16 @@ def test_models_and_data_sets_are_those_that_the_tables_measure():
     assert datasets.rows() == [("package-docs", "docs-revision", 240)]
 
 
+def test_checkpoints_that_serve_the_same_table_are_named(svgs, page):
+    """Some published steps hold the weights of others: a flat line through them is no finding."""
+    assert "Checkpoints with equal tables" not in page.text
+    copied = (pl.col("suite") == "neox-small") & (pl.col("size") == "64x3") & pl.col("step").is_in([4, 16])
+    digest = pl.when(copied, side="input").then(pl.lit("same")).otherwise("table_sha256")
+    tables = TABLES | {"retrieval": TABLES["retrieval"].with_columns(table_sha256=digest)}
+    assert report.twins(tables.values()).rows() == [("neox-small", "64x3", "input", "step4, step16")]
+    assert "step4, step16" in Page(render(svgs, tables)).text
+
+
 def test_pruned_combinations_are_shown_with_their_reasons(page, svgs):
     assert "docs/bert-small/64x3/step1024/input/crop-128/none" in page.text
     assert "crop-128 is wider than the table (64)" in page.text
