@@ -124,7 +124,7 @@ def export_mteb(task: str, folder: str | Path) -> None:
 
 
 def from_mteb(task: Any, subset: str | None = None) -> Dataset:
-    """The data set of an `mteb.abstasks.AbsTaskRetrieval`, as mteb itself would show it to a model."""
+    """The data set of an `mteb.abstasks.AbsTaskRetrieval`, as mteb itself shows it to a model."""
     if not hasattr(task, "convert_v1_dataset_format_to_v2"):
         raise DatasetError(f"mteb task {task.metadata.name} is {task.metadata.type}, not retrieval")
     task.load_data()
@@ -132,9 +132,10 @@ def from_mteb(task: Any, subset: str | None = None) -> Dataset:
     splits = task.dataset[_subset(task, subset)]
     data = splits.get("test") or splits[task.eval_splits[0]]
     judged = {query: dict(grades) for query, grades in data["relevant_docs"].items() if grades}
+    queries = from_mteb_queries(data["queries"])
     return Dataset(
-        documents=[Document(row["id"], row.get("title") or "", row["text"]) for row in data["corpus"]],
-        queries={row["id"]: _query_text(row, task) for row in data["queries"] if row["id"] in judged},
+        documents=from_mteb_corpus(data["corpus"]),
+        queries={query: text for query, text in queries.items() if query in judged},
         qrels=judged,
         drop_self=task.ignore_identical_ids,
         source_revision=task.metadata.dataset["revision"],
@@ -153,11 +154,20 @@ def _subset(task: Any, wanted: str | None) -> str:
     return wanted
 
 
-def _query_text(row: Mapping[str, Any], task: Any) -> str:
-    """A query as mteb encodes it: an instruction follows it."""
-    if not isinstance(row["text"], str):
-        raise DatasetError(f"mteb task {task.metadata.name}: query {row['id']} is a conversation, not a text")
-    return f"{row['text']} {row['instruction']}" if row.get("instruction") else row["text"]
+def from_mteb_corpus(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
+    """The documents of mteb's table of them."""
+    return [Document(row["id"], row.get("title") or "", row["text"]) for row in rows]
+
+
+def from_mteb_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Query id -> text of mteb's table of them; an instruction follows the query, as where mteb encodes it."""
+
+    def text(row: Mapping[str, Any]) -> str:
+        if not isinstance(row["text"], str):
+            raise DatasetError(f"query {row['id']} of an mteb task is a conversation, not a text")
+        return f"{row['text']} {row['instruction']}" if row.get("instruction") else row["text"]
+
+    return {row["id"]: text(row) for row in rows}
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

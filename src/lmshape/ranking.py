@@ -51,8 +51,6 @@ def search(
     own id is left out. Queries without a text are not found. See `lmshape.retrieval.score` for `precision`.
     """
     texts = prepare(counts, query_ids, panels[0].shape[0])
-    if precision == "published":
-        panels = [bfloat16(panel) if isinstance(panel, np.ndarray) else panel for panel in panels]
     nearest = {width: Nearest.nothing(len(texts.query_ids)) for width in widths}
     widest = max(panel.shape[1] for panel in panels)
     step = max(1, MEMORY // (4 * (widest + 2 * len(texts.query_ids))))
@@ -82,31 +80,32 @@ class Texts:
 
 def prepare(counts: Counts, query_ids: Collection[str], rows: int) -> Texts:
     """The texts of a data set for tables of `rows` rows; RetrievalError if a token has none."""
-    largest = max(int(side.indices.max(initial=-1)) for side in (counts.documents, counts.queries))
-    if largest >= rows:
-        raise RetrievalError(
-            f"tokenizer {counts.tokenizer} gives token {largest}, but the table has only {rows} rows: "
-            "it is not the tokenizer of this table"
-        )
-
-    def ordered(matrix: csr_array, order: list[int]) -> csr_array:
-        part = matrix[order]
-        return csr_array((part.data.astype(np.float32), part.indices, part.indptr), shape=(len(order), rows))
-
     wanted = set(query_ids)
     queries = sorted((id, place) for place, id in enumerate(counts.query_ids) if id in wanted)
     documents = sorted(
         range(len(counts.document_ids)), key=lambda i: counts.document_ids[i].encode(), reverse=True
     )
-    matrix = ordered(counts.documents, documents)
+    matrix = with_rows(counts.documents[documents], rows)
     groups = equal_rows(matrix)
     return Texts(
-        ordered(counts.queries, [place for _, place in queries]),
+        with_rows(counts.queries[[place for _, place in queries]], rows),
         [id for id, _ in queries],
         matrix[[group[0] for group in groups]],
         np.array([counts.document_ids[i] for i in documents], dtype=object),
         np.concatenate(groups),
         np.cumsum([0, *map(len, groups)]),
+    )
+
+
+def with_rows(counts: csr_array, rows: int) -> csr_array:
+    """Counts as float32 for the product with a table of `rows` rows; RetrievalError if a token has none."""
+    last = int(counts.indices.max(initial=-1))
+    if last >= rows:
+        raise RetrievalError(
+            f"token {last} has no row in a table of {rows}: this is not the table's tokenizer"
+        )
+    return csr_array(
+        (counts.data.astype(np.float32), counts.indices, counts.indptr), shape=(counts.shape[0], rows)
     )
 
 
@@ -135,7 +134,7 @@ def cosines_by_width(
     squares = np.zeros(texts.shape[0], np.float32)
     done = 0
     for panel in panels:
-        vectors = pooled(texts, panel, precision)
+        vectors = means(texts, panel, precision)
         edges = {0, panel.shape[1]} | {width - done for width in widths if 0 < width - done < panel.shape[1]}
         for left, right in pairwise(sorted(edges)):
             part = vectors[:, left:right]
@@ -146,17 +145,15 @@ def cosines_by_width(
         done += panel.shape[1]
 
 
-def pooled(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
-    """A vector in the direction of each text's mean token row, (texts, width) float32.
+def means(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
+    """The mean token row of each text, (texts, width) float32; zeros for a text without tokens.
 
-    Cosines need no division by the length. `published` divides and rounds, as sentence-transformers' mean pooling
-    of bfloat16 rows does: sum, length and ratio are each rounded.
+    `published` rounds the table, the sum, the length and their ratio, as mean pooling in bfloat16 does.
     """
-    sums = texts @ panel if isinstance(panel, np.ndarray) else panel.sums(texts)
-    if precision == "float32":
-        return sums
-    lengths = np.maximum(texts.sum(axis=1), 1)  # an empty text: 0 / 1
-    return bfloat16(bfloat16(sums) / bfloat16(lengths)[:, None])
+    lengths = np.maximum(texts.sum(axis=1), 1)[:, None]
+    rounded = bfloat16 if precision == "published" else np.asarray
+    sums = texts @ rounded(panel) if isinstance(panel, np.ndarray) else panel.sums(texts)
+    return rounded(rounded(sums) / rounded(lengths))
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:

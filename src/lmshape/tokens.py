@@ -98,19 +98,15 @@ def token_ids(
 
 def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length: int = 2048) -> Counts:
     """Count the tokens of a data set's documents and queries; `name` is what tables call the tokenizer."""
-    tokenizer = load_tokenizer(tokenizer_folder)
+    return count_with(load_tokenizer(tokenizer_folder), dataset, name, max_length)
+
+
+def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 2048) -> Counts:
+    """`count`, with a tokenizer that is loaded."""
     vocabulary = tokenizer.get_vocab()
-
-    def counts(texts: list[str]) -> csr_array:
-        ids, bounds = token_ids(texts, tokenizer, max_length)
-        shape = (len(texts), max(vocabulary.values()) + 1)
-        matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=shape)
-        matrix.sum_duplicates()
-        return matrix
-
     return Counts(
-        documents=counts([document.content for document in dataset.documents]),
-        queries=counts(list(dataset.queries.values())),
+        documents=count_texts([document.content for document in dataset.documents], tokenizer, max_length),
+        queries=count_texts(list(dataset.queries.values()), tokenizer, max_length),
         document_ids=[document.id for document in dataset.documents],
         query_ids=list(dataset.queries),
         tokenizer=name,
@@ -119,6 +115,15 @@ def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length:
         dataset_revision=dataset.revision,
         dataset_sha256=dataset.sha256,
     )
+
+
+def count_texts(texts: Sequence[str], tokenizer: Any, max_length: int) -> csr_array:
+    """How often each token occurs in each text, (texts, largest id + 1) int32."""
+    ids, bounds = token_ids(texts, tokenizer, max_length)
+    shape = (len(texts), max(tokenizer.get_vocab().values()) + 1)
+    matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
 
 
 def save(counts: Counts, path: str | Path) -> None:

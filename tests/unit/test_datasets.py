@@ -168,7 +168,7 @@ def test_one_of_several_subsets_must_be_named():
 def test_instructions_follow_the_query_and_conversations_are_refused():
     asked = [{"id": "q1", "text": "wing", "instruction": "in short"}]
     assert datasets.from_mteb(Task(queries=asked)).queries == {"q1": "wing in short"}
-    with pytest.raises(DatasetError, match="conversation"):
+    with pytest.raises(DatasetError, match="query q1 of an mteb task is a conversation"):
         datasets.from_mteb(Task(queries=[{"id": "q1", "text": ["a", "b"]}]))
 
 

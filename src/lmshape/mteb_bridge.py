@@ -1,0 +1,95 @@
+"""An embedding table, ablated, as a model of mteb.
+
+On a retrieval task mteb is given the ranking that `lmshape.retrieval` scores, so the two agree; on any other task
+of texts (similarity, classification, clustering) it is given mean-pooled vectors:
+
+    model = mteb_bridge.model("input.safetensors", "tokenizer/", ablation="crop-128")
+    mteb.evaluate(model, mteb.get_tasks(tasks=["SCIDOCS", "STS12"]))
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mteb.models import ModelMeta
+from mteb.models.abs_encoder import AbsEncoder
+
+from lmshape import ablation as ablations
+from lmshape import checkpoints, datasets, ranking, tokens
+from lmshape.ablation_names import Ablation
+from lmshape.datasets import Dataset
+from lmshape.ranking import Precision, Run
+
+
+def model(
+    table: str | Path,
+    tokenizer: str | Path,
+    ablation: str = "original",
+    seed: int | None = None,
+    precision: Precision = "float32",
+) -> "TableModel":
+    """The mteb model of an embedding table file and its tokenizer's folder, under an ablation."""
+    loaded = tokens.load_tokenizer(tokenizer)
+    vocabulary = max(loaded.get_vocab().values()) + 1
+    panels = ablations.apply(Ablation.parse(ablation), checkpoints.load(table), vocabulary, seed)
+    revision = checkpoints.information(table).model_revision
+    drawn = "" if seed is None else f"-seed-{seed}"
+    return TableModel(panels, loaded, f"lmshape/{Path(table).stem}-{ablation}{drawn}", revision, precision)
+
+
+class TableModel(AbsEncoder):
+    """A table (panels side by side) with its tokenizer, by mteb's search and encoder protocols."""
+
+    def __init__(
+        self,
+        panels: Sequence[ablations.Panel],
+        tokenizer: Any,
+        name: str,
+        revision: str,
+        precision: Precision = "float32",
+        max_length: int = 2048,
+    ):
+        self.panels = panels
+        self.tokenizer = tokenizer
+        self.precision: Precision = precision
+        self.max_length = max_length
+        self.width = sum(panel.shape[1] for panel in panels)
+        facts = {"name": name, "revision": revision, "embed_dim": self.width, "max_tokens": max_length}
+        self.mteb_model_meta = ModelMeta.create_empty(facts | {"similarity_fn_name": "cosine"})
+
+    def index(self, corpus: Iterable[Mapping[str, Any]], **_: Any) -> None:
+        """Keep a corpus for `search`."""
+        self.corpus = datasets.from_mteb_corpus(corpus)
+
+    def search(
+        self,
+        queries: Iterable[Mapping[str, Any]],
+        *,
+        top_k: int,
+        top_ranked: Mapping[str, Sequence[str]] | None = None,
+        **_: Any,
+    ) -> Run:
+        """The `top_k` best documents of each query, among `top_ranked` where a task reranks."""
+        dataset = Dataset(self.corpus, datasets.from_mteb_queries(queries), {})
+        counts = tokens.count_with(self.tokenizer, dataset, self.mteb_model_meta.name, self.max_length)
+        depth = len(self.corpus) if top_ranked else top_k
+        found = ranking.search(counts, dataset.queries, self.panels, [self.width], depth, self.precision)
+        run = found[self.width].run
+        if top_ranked:
+            run = {
+                query: {id: run[query][id] for id in run[query] if id in set(top_ranked[query])}
+                for query in run
+            }
+        return {query: dict(list(documents.items())[:top_k]) for query, documents in run.items()}
+
+    def encode(self, inputs: Iterable[Mapping[str, Any]], **_: Any) -> np.ndarray:
+        """The mean token row of each text, (texts, width) float32; zeros for a text without tokens."""
+        texts = [text for batch in inputs for text in batch["text"]]
+        counts = tokens.count_texts(texts, self.tokenizer, self.max_length)
+        return np.hstack(
+            [
+                ranking.means(ranking.with_rows(counts, panel.shape[0]), panel, self.precision)
+                for panel in self.panels
+            ]
+        )
