@@ -44,6 +44,7 @@ class HubServer:
     revisions: dict[str, dict[str, str]] = field(default_factory=dict)  # repository -> revision -> commit
     gated: set[str] = field(default_factory=set)
     requests: list[Request] = field(default_factory=list)
+    gives_ranges: bool = True
     withheld: set[str] = field(default_factory=set)  # names of files that the server fails to give
     drops: list[int] = field(default_factory=list)  # for the next contents: bytes sent before the line drops
 
@@ -60,6 +61,7 @@ class HubServer:
         """Forget every repository and request."""
         for state in (self.commits, self.revisions, self.gated, self.requests, self.withheld, self.drops):
             state.clear()
+        self.gives_ranges = True
 
     def content_sent(self, suffix: str) -> int:
         """Bytes of content that went out of files whose name ends in `suffix`."""
@@ -143,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         contents = (data for files in self.hub.commits.values() for data in files.values())
         data = next(data for data in contents if hashlib.sha256(data).hexdigest() == address)
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if not wanted:
+        if not wanted or not self.hub.gives_ranges:
             return self.send(data, headers={"ETag": f'"{address}"'})
         first, last = int(wanted[1]), min(int(wanted[2] or len(data)), len(data) - 1)
         headers = {"ETag": f'"{address}"', "Content-Range": f"bytes {first}-{last}/{len(data)}"}

@@ -7,14 +7,24 @@ settings hold: HF_ENDPOINT, HF_TOKEN, and HF_HUB_OFFLINE, under which its cache 
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 import httpx2
-from huggingface_hub import HfApi, HfFileSystem, constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import (
+    HfApi,
+    constants,
+    get_hf_file_metadata,
+    hf_hub_download,
+    hf_hub_url,
+    try_to_load_from_cache,
+)
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -23,6 +33,7 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
 
 from lmshape import revisions
 from lmshape.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
@@ -44,7 +55,7 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
-BLOCK = 2**19  # bytes that a read takes at least: a header or so; tables are read in larger pieces
+BLOCK = 2**18  # bytes that a small read takes: a header or so; tables are read in larger pieces
 
 
 class HubError(LmshapeError):
@@ -94,19 +105,67 @@ def _resolve(repo: str, revision: str) -> Revision:
     if constants.is_offline_mode():
         return _cached(repo, revision)
     information = HfApi().model_info(repo, revision=revision)
-    return Revision(
-        repo=repo,
-        commit=information.sha,
-        names=frozenset(file.rfilename for file in information.siblings),
-        root=f"{repo}@{information.sha}",
-        opener=_open_remote,
-        copy=lambda name, folder: hf_hub_download(repo, name, revision=information.sha, local_dir=folder),
-    )
+    names = frozenset(file.rfilename for file in information.siblings)
+    root = f"{repo}@{information.sha}"
+
+    def opener(path: str, mode: str) -> BinaryIO:
+        name = path.removeprefix(f"{root}/")
+        if name not in names:
+            raise FileNotFoundError(path)
+        return _open_remote(hf_hub_url(repo, name, revision=information.sha))
+
+    def copy(name: str, folder: Path) -> None:
+        hf_hub_download(repo, name, revision=information.sha, local_dir=folder)
+
+    return Revision(repo, information.sha, names, root, opener, copy)
 
 
-def _open_remote(path: str, mode: str) -> BinaryIO:
-    """Open a file of the hub for reading by range; JSON comes whole, because servers compress it."""
-    return HfFileSystem().open(path, mode, block_size=0 if path.endswith(".json") else BLOCK)
+def _open_remote(url: str) -> BinaryIO:
+    """Open a file of the hub for reading; JSON comes whole, because servers compress it."""
+    if url.endswith(".json"):
+        return BytesIO(_get(url, {}).content)
+    return BufferedReader(RemoteFile(url), BLOCK)
+
+
+class RemoteFile(RawIOBase):
+    """A file of the hub, read by byte range.
+
+    Not the client's own file system: that takes the whole file for the range where a server ignores ranges.
+    """
+
+    def __init__(self, url: str):
+        self.url, self.position = url, 0
+        self.size = get_hf_file_metadata(url).size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self.position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.size}[whence]
+        return self.position
+
+    def readinto(self, buffer: memoryview) -> int:
+        length = max(0, min(len(buffer), self.size - self.position))
+        if length:
+            wanted = {"Range": f"bytes={self.position}-{self.position + length - 1}"}
+            response = _get(self.url, wanted)
+            if response.status_code != HTTPStatus.PARTIAL_CONTENT or len(response.content) != length:
+                raise HubError(
+                    f"{self.url}: the server does not give byte ranges; fetch whole models from it"
+                )
+            buffer[:length] = response.content
+            self.position += length
+        return length
+
+
+def _get(url: str, headers: dict[str, str]) -> httpx2.Response:
+    headers = build_hf_headers() | headers
+    response = http_backoff("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT)
+    hf_raise_for_status(response)
+    return response
 
 
 def _cached(repo: str, revision: str) -> Revision:
@@ -171,8 +230,11 @@ def _write_embeddings(source: Revision, folder: Path) -> None:
 
 
 def _refuse_code(folder: Path) -> None:
-    """Look into PyTorch files before anything else does: those that could run code raise CheckpointError."""
-    for path in folder.glob("*.bin"):
+    """Raise CheckpointError for a PyTorch file that could run code, before anything opens it.
+
+    Old files that are no zip could only be looked at by loading them; torch and transformers refuse those then.
+    """
+    for path in filter(zipfile.is_zipfile, folder.glob("*.bin")):
         tensors(path)
 
 

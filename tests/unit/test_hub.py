@@ -21,7 +21,7 @@ from hub_server import HubServer
 
 ROWS, WIDTH = 500, 64
 TABLE_BYTES = ROWS * WIDTH * 4
-BLOCK = 2**19  # what a read by range takes at least
+BLOCK = 2**18  # what a read by range takes at least
 # the client reads its settings from the environment once, when it is imported
 WORKER = """
 import json, sys
@@ -162,6 +162,17 @@ def test_trap_15_only_the_bytes_of_the_embeddings_are_fetched(hub, fetch, tmp_pa
         index = json.loads(next(served.glob("*.index.json")).read_text())["weight_map"]
         asked = {Path(request.path).name for request in hub.requests if request.path.endswith(suffix)}
         assert asked == {index["gpt_neox.embed_in.weight"], index["embed_out.weight"]}
+
+
+@pytest.mark.parametrize("container", ["safetensors", "zip"])
+def test_server_that_ignores_ranges_is_an_error_and_not_a_wrong_table(hub, fetch, tmp_path, container):
+    served = neox(tmp_path / "served")
+    if container == "zip":
+        to_torch(served)
+    hub.add("owner/neox", "main", served)
+    hub.gives_ranges = False
+    assert "does not give byte ranges" in fetch("owner/neox", "main", tmp_path / "tables", "embedding")
+    assert not (tmp_path / "tables").exists()
 
 
 def test_trap_15_old_torch_stream_is_fetched_whole(hub, fetch, tmp_path):
