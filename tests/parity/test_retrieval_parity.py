@@ -1,0 +1,206 @@
+"""What retrieval scores equals what independent code makes of the same table."""
+
+import copy
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from peers import by_mteb, sentence_transformer
+
+from lmshape import bootstrap, checkpoints, datasets, mteb_bridge, retrieval, tokens
+from lmshape.ablation import apply
+from lmshape.ablation_names import Ablation
+from lmshape.datasets import Dataset, Document
+from lmshape.ranking import Found, search
+from lmshape.retrieval import METRICS
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+needs_shared = pytest.mark.skipif(not SHARED.exists(), reason=f"needs {SHARED}")
+
+WORDS = [f"w{i}" for i in range(200)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("tokenizer")
+    vocabulary = {word: i for i, word in enumerate(["<unk>", *WORDS])}
+    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.save(str(folder / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "pad_token": "<unk>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small():
+    """400 documents about words, among them equal ones, and 40 graded queries, one without relevant documents."""
+    rng = np.random.default_rng(0)
+
+    def text(topic, length):
+        return " ".join(WORDS[i] for i in np.minimum((rng.normal(topic, 6, length) % 200).astype(int), 199))
+
+    topics = rng.integers(0, 200, 400)
+    documents = [Document(f"d{i}", text(t, 3), text(t, rng.integers(5, 60))) for i, t in enumerate(topics)]
+    documents += [Document(f"copy{i}", *documents[i][1:]) for i in range(10)]
+    queries = {f"q{i}": text(topics[i], 6) for i in range(40)}
+    qrels = {
+        f"q{i}": {
+            f"d{j}": int(3 - abs(topics[i] - topics[j]) // 2)
+            for j in np.flatnonzero(abs(topics[i] - topics) < 8)
+        }
+        for i in range(39)
+    }
+    return Dataset(documents, queries, {**qrels, "q39": {"d0": 0}})
+
+
+@pytest.fixture(scope="module")
+def table():
+    return np.random.default_rng(1).standard_normal((210, 24)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def counts(small, tokenizer):
+    return tokens.count(small, tokenizer, "words")
+
+
+def test_every_measure_equals_beirs_to_its_five_places(counts, small, table):
+    from beir.retrieval.evaluation import EvaluateRetrieval
+
+    scores = retrieval.score(counts, [table], small.qrels)
+    run = search(counts, small.qrels, [table], [24], 1000)[24].run
+    cuts = list(retrieval.CUTS)
+    kinds = EvaluateRetrieval.evaluate(small.qrels, copy.deepcopy(run), cuts, ignore_identical_ids=False)
+    kinds += (EvaluateRetrieval.evaluate_custom(small.qrels, run, cuts, "mrr"),)
+    for name, theirs in zip(("ndcg", "map", "recall", "precision", "mrr"), kinds, strict=True):
+        for cut, value in zip(cuts, theirs.values(), strict=True):
+            assert scores.values[f"{name}_at_{cut}"].mean() == pytest.approx(value, abs=5.1e-6)
+
+
+def test_a_cut_ranking_scores_as_the_whole_one(counts, small, table):
+    """trec_eval orders equal scores itself: cutting at 10 must keep those that it would have put first."""
+    constant = np.ones((210, 1), np.float32)  # every score is 1
+    whole = search(counts, small.qrels, [constant], [1], 1000)[1]
+    cut = search(counts, small.qrels, [constant], [1], 10)[1]
+    first, second = (retrieval.evaluate(found, small.qrels).values["ndcg_at_10"] for found in (whole, cut))
+    assert np.array_equal(first, second)
+    assert first.mean() > 0
+
+
+def test_sentence_transformers_and_mteb_score_the_same(small, counts, table, tokenizer):
+    theirs = by_mteb(sentence_transformer(table, tokenizer), small)
+    ours = retrieval.score(counts, [table], small.qrels)
+    for metric in ("ndcg_at_10", "map_at_100", "recall_at_10", "precision_at_3", "mrr_at_10"):
+        assert ours.values[metric].mean() == pytest.approx(theirs[metric], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("ablation", "seed"), [("original", None), ("crop-7", None), ("pad-40", 3), ("pca-5", None)]
+)
+def test_the_bridge_gives_mteb_exactly_what_the_rule_scores(
+    small, counts, table, tokenizer, ablation, seed, tmp_path
+):
+    stored = checkpoints.Embedding(table, "float32", "F32", "embed", False)
+    checkpoints.save(stored, tmp_path / "input.safetensors", "r1")
+    theirs = by_mteb(mteb_bridge.model(tmp_path / "input.safetensors", tokenizer, ablation, seed), small)
+    panels = apply(Ablation.parse(ablation), table, 201, seed)
+    ours = retrieval.score(counts, panels, small.qrels)
+    for metric in METRICS:
+        if "mrr" not in metric:  # mteb's mrr takes equal scores in their order in a dictionary
+            assert theirs[metric] == pytest.approx(
+                ours.values[metric].mean(), abs=5.1e-6
+            )  # mteb rounds to five places
+
+
+def test_the_bridge_drops_a_querys_own_document_where_the_task_does(table, tokenizer):
+    documents = [Document(f"{i}", "", f"w{i} w{i + 1} w{2 * i}") for i in range(50)]
+    own = Dataset(
+        documents,
+        {d.id: d.text for d in documents},
+        {str(i): {str((i + 1) % 50): 1} for i in range(50)},
+        True,
+    )
+    counts = tokens.count(own, tokenizer, "words")
+    model = mteb_bridge.TableModel([table], tokens.load_tokenizer(tokenizer), "lmshape/x", "r1")
+    theirs = by_mteb(model, own)["ndcg_at_10"]
+    kept, dropped = (retrieval.score(counts, [table], own.qrels, drop_self=drop) for drop in (False, True))
+    assert dropped.values["ndcg_at_10"].mean() == pytest.approx(theirs, abs=5.1e-6)
+    assert kept.values["ndcg_at_10"].mean() < theirs - 0.01
+
+
+def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts, table, tokenizer):
+    loaded = tokens.load_tokenizer(tokenizer)
+    rows = torch.from_numpy(table).bfloat16()
+
+    def pooled(text):
+        ids = loaded(text)["input_ids"]
+        mask = torch.ones(len(ids), 1, dtype=torch.bfloat16)
+        return ((rows[ids] * mask).sum(0) / mask.sum(0)).float()
+
+    documents = torch.stack([pooled(document.content) for document in small.documents])
+    queries = torch.stack([pooled(text) for text in small.queries.values()])
+    cosines = torch.nn.functional.cosine_similarity(queries[:, None], documents[None], dim=2)
+    ids = counts.document_ids
+    run = {
+        q: dict(zip(ids, row.tolist(), strict=True)) for q, row in zip(small.queries, cosines, strict=True)
+    }
+
+    found = search(counts, list(small.queries), [table], [24], len(ids), "published")[24].run
+    for query in run:
+        assert found[query] == pytest.approx(run[query], abs=1e-6)
+    theirs = retrieval.evaluate(Found(run, 0, 0), small.qrels)
+    ours = retrieval.score(counts, [table], small.qrels, "published")
+    assert ours.values["ndcg_at_10"].mean() == pytest.approx(theirs.values["ndcg_at_10"].mean(), abs=1e-4)
+    exact = retrieval.score(counts, [table], small.qrels)
+    assert not np.array_equal(exact.values["ndcg_at_1000"], ours.values["ndcg_at_1000"])
+
+
+@pytest.fixture(scope="module")
+def cranfield():
+    return datasets.read(SHARED / "cranfield")
+
+
+@needs_shared
+def test_cranfield_scored_by_sentence_transformers_and_mteb(cranfield, tmp_path):
+    table = np.random.default_rng(0).standard_normal((50304, 64)).astype(np.float32)
+    shutil.copytree(SHARED / "tokenizers" / "gpt2", tmp_path / "gpt2")
+    (tmp_path / "gpt2" / "tokenizer_config.json").write_text(
+        '{"tokenizer_class": "GPT2Tokenizer", "eos_token": "<|endoftext|>"}'
+    )
+    theirs = by_mteb(sentence_transformer(table, tmp_path / "gpt2"), cranfield)
+    counts = tokens.count(cranfield, tmp_path / "gpt2", "gpt2")
+    ours = retrieval.score(counts, [table], cranfield.qrels)
+    assert ours.values["ndcg_at_10"].mean() == pytest.approx(theirs["ndcg_at_10"], abs=1e-4)
+    assert (ours.zero_documents, ours.zero_queries) == (2, 0)  # documents 471 and 995 have no text
+
+
+@needs_shared
+def test_trap_32_cranfields_queries_are_numbered_as_its_judgements_are(cranfield):
+    counts = tokens.count(cranfield, SHARED / "tokenizers" / "t5-v1_1", "t5")
+    table = np.random.default_rng(0).standard_normal((32128, 256)).astype(np.float32)
+    right = retrieval.score(counts, [table], cranfield.qrels).values["ndcg_at_10"].mean()
+    numbers = sorted(cranfield.qrels, key=int)
+    shifted = {str(int(query) % len(numbers) + 1): cranfield.qrels[query] for query in numbers}
+    wrong = retrieval.score(counts, [table], shifted).values["ndcg_at_10"].mean()
+    assert len(numbers) == 225
+    assert right > 4 * wrong
+
+
+@needs_shared
+def test_trap_30_cranfields_equal_ids_are_not_the_same_text(cranfield):
+    """Its queries and documents are numbered apart: dropping equal ids, beir's default, would drop answers."""
+    assert cranfield.drop_self is False
+    assert any(query in grades for query, grades in cranfield.qrels.items())
+
+
+def test_two_combinations_are_compared_over_the_same_queries(counts, small, table):
+    narrow, wide = (retrieval.score(counts, [table[:, :width]], small.qrels) for width in (2, 24))
+    found = bootstrap.paired(wide.values["ndcg_at_10"], narrow.values["ndcg_at_10"], 1000)
+    assert found.value > 0
+    assert found.low > 0
+    assert found.probability > 0.99
