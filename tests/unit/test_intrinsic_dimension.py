@@ -1,0 +1,163 @@
+"""Estimators of intrinsic dimension on manifolds whose dimension is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from lmshape.intrinsic_dimension import (
+    FACCO,
+    LLM_MICROSCOPE,
+    estimate,
+    mada,
+    mom,
+    standard_error,
+    twonn,
+)
+
+# --- manifolds of known dimension ----------------------------------------------------------------------
+
+
+def hypercube(n, dimension, rng):
+    return rng.random((n, dimension))
+
+
+def sphere(n, dimension, rng):
+    X = rng.standard_normal((n, dimension + 1))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def swiss_roll(n, dimension, rng):
+    angle = 1.5 * np.pi * (1 + 2 * rng.random(n))
+    return np.stack([angle * np.cos(angle), 21 * rng.random(n), angle * np.sin(angle)], axis=1)
+
+
+def affine_in_noise(n, dimension, rng):
+    """A subspace in 50 dimensions, with noise of a hundredth of the spacing of neighbours."""
+    flat = rng.random((n, dimension)) @ np.linalg.qr(rng.standard_normal((50, dimension)))[0].T
+    return flat + 3 + 1e-4 * rng.standard_normal((n, 50))
+
+
+# Bounds are relative. Moments and MADA average over neighbourhoods of 100 and 20 points, which at the faces of
+# a cube are cut: both fall below the truth as the dimension grows. On a sphere there is no boundary.
+@pytest.mark.parametrize(
+    "manifold, dimension, bounds",
+    [
+        (hypercube, 2, {"twonn": 0.05, "mada": 0.15, "mom": 0.10}),
+        (hypercube, 5, {"twonn": 0.08, "mada": 0.12, "mom": 0.15}),
+        (hypercube, 10, {"twonn": 0.20, "mada": 0.20, "mom": 0.30}),
+        (sphere, 3, {"twonn": 0.05, "mada": 0.15, "mom": 0.10}),
+        (sphere, 8, {"twonn": 0.10, "mada": 0.10, "mom": 0.15}),
+        (swiss_roll, 2, {"twonn": 0.05, "mada": 0.15, "mom": 0.10}),
+        (affine_in_noise, 3, {"twonn": 0.06, "mada": 0.15, "mom": 0.10}),
+    ],
+)
+def test_dimension_of_a_manifold_is_found_within_bounds(manifold, dimension, bounds):
+    found = estimate(manifold(3000, dimension, np.random.default_rng(0)))
+    assert set(found) == set(bounds)
+    for name, bound in bounds.items():
+        assert found[name] == pytest.approx(dimension, rel=bound), name
+
+
+def test_ratios_that_follow_the_pareto_law_exactly_give_their_dimension():
+    n, dimension = 1000, 7.0
+    shares = np.arange(1, n + 1) / n
+    ratios = np.concatenate([(1 - shares[:-1]) ** (-1 / dimension), [1e6]])
+    distances = np.stack([np.ones(n), np.random.default_rng(0).permutation(ratios)], axis=1)
+    for fraction in (FACCO, LLM_MICROSCOPE, 1.0):
+        assert twonn(distances, fraction) == pytest.approx(dimension, rel=1e-12)
+
+
+def test_radii_that_grow_as_a_power_give_mada_its_exponent_and_moments_nearly_so():
+    dimension, k = 5, 100
+    radii = np.tile(np.arange(1, k + 1) ** (1 / dimension), (3, 1))
+    assert mada(radii) == pytest.approx(dimension)
+    assert mom(radii) == pytest.approx(dimension, rel=0.05)  # the mean of k radii is not quite the integral
+
+
+# --- one graph, several estimators ---------------------------------------------------------------------
+
+
+def test_estimators_are_the_same_alone_and_together_and_for_torch():
+    X = np.random.default_rng(0).standard_normal((400, 6))
+    together = estimate(X)
+    for name, value in together.items():
+        assert estimate(X, [name])[name] == pytest.approx(value, rel=1e-12)
+    assert estimate(torch.from_numpy(X)) == pytest.approx(together, rel=1e-12)
+
+
+def test_neighbourhood_sizes_are_the_callers():
+    X = np.random.default_rng(0).random((300, 3))
+    few = estimate(X, ("mada", "mom"), neighbors={"mada": 10, "mom": 50})
+    assert few != estimate(X, ("mada", "mom"))
+    assert few["mom"] == pytest.approx(3, rel=0.15)
+
+
+def test_shift_scale_and_order_leave_the_dimension_alone():
+    X = np.random.default_rng(0).standard_normal((300, 6))
+    want = estimate(X)
+    assert estimate(1000 * X[::-1] + 50) == pytest.approx(want, rel=1e-6)
+
+
+@pytest.mark.parametrize("fraction", [0, -1, 1.5])
+def test_a_fraction_beyond_its_range_is_an_error(fraction):
+    with pytest.raises(ValueError, match="share of the ratios"):
+        estimate(np.random.default_rng(0).random((50, 3)), ("twonn",), fraction)
+
+
+def test_an_unknown_estimator_is_an_error_that_names_the_known():
+    with pytest.raises(ValueError, match="'gride'.*twonn, mada, mom"):
+        estimate(np.eye(5), ["gride"])
+
+
+# --- standard error ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction", [FACCO, LLM_MICROSCOPE])
+def test_standard_error_is_the_scatter_over_samples_of_independent_ratios(fraction):
+    rng = np.random.default_rng(0)
+    n, dimension = 1000, 8.0
+    found = [
+        twonn(np.stack([np.ones(n), np.exp(rng.exponential(1 / dimension, n))], axis=1), fraction)
+        for _ in range(400)
+    ]
+    assert np.std(found) == pytest.approx(standard_error(dimension, n, fraction), rel=0.15)
+
+
+# --- traps ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("dimension", [10, 64])
+@pytest.mark.parametrize("share", [0, 0.02, 0.10, 0.30])
+def test_trap_22_duplicates_leave_the_estimate_at_that_of_the_set_without_them(convert, dimension, share):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, dimension)).astype(np.float32) + 5
+    repeated = X[rng.choice(1000, int(share * 1000), replace=False)]
+    shuffled = rng.permutation(np.concatenate([X, repeated]))
+    assert estimate(convert(shuffled)) == pytest.approx(estimate(convert(X)), rel=1e-9)
+
+
+def test_trap_24_an_outlier_dimension_in_half_precision_is_harmless():
+    X = torch.from_numpy(np.random.default_rng(0).standard_normal((400, 8))).to(torch.float16)
+    shifted = X.clone()
+    shifted = torch.cat([shifted, torch.full((400, 1), 300, dtype=torch.float16)], dim=1)
+    assert estimate(shifted) == pytest.approx(estimate(X), rel=1e-6)
+
+
+def test_trap_25_equal_vectors_or_too_few_for_the_neighbours_are_errors_with_a_reason():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="all 500 vectors are equal"):
+        estimate(np.ones((500, 4)))
+    with pytest.raises(ValueError, match="100 neighbours asked for, but 60 different vectors have 59 each"):
+        estimate(rng.random((60, 4)))
+    with pytest.raises(ValueError, match="100 neighbours"):  # 300 rows, of which 60 differ
+        estimate(rng.random((60, 4))[rng.integers(0, 60, 300)])
+    assert set(estimate(rng.random((60, 4)), ("twonn", "mada"))) == {"twonn", "mada"}
+
+
+def test_trap_25_points_of_a_lattice_have_equal_distances_and_no_dimension():
+    lattice = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
+    with pytest.raises(ValueError, match="twonn: .*equal distances"):
+        estimate(lattice, ("twonn",))
+    with pytest.raises(ValueError, match="mada: .*equal distances"):
+        estimate(lattice, ("mada",), neighbors={"mada": 4})
