@@ -210,13 +210,17 @@ def _spaced(values: Sequence[int], count: int) -> list[int]:
 
 
 def ablation_styles(names: Iterable[str]) -> dict[str, dict]:
-    """Ablation -> colour and marker, in the legend's order: one hue a kind, darker for a larger N."""
+    """Ablation -> its look, in the legend's order: one hue a kind, darker for a larger N.
+
+    Those named first are drawn above the others: where values agree, `original` stays in sight.
+    """
     ablations, colors = [Ablation.parse(name) for name in names], {}
     for kind, hue in ABLATIONS.items():
         members = sorted((a for a in ablations if a.kind == kind), key=lambda ablation: ablation.size or 0)
         colors |= zip(map(str, members), shades(hue, len(members)), strict=True)
-    pairs = zip(colors.items(), cycle(MARKERS), strict=False)
-    return {name: {"color": color, "marker": marker} for (name, color), marker in pairs}
+    heights = np.linspace(3, 2, len(colors))  # drawing order; matplotlib's own lines are at 2
+    looks = zip(colors.items(), cycle(MARKERS), heights, strict=False)
+    return {name: {"color": color, "marker": marker, "zorder": z} for (name, color), marker, z in looks}
 
 
 def styles(names: Iterable[str]) -> dict[str, dict]:

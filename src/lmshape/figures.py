@@ -56,20 +56,9 @@ def retrieval_by_width(rows: pl.DataFrame) -> Figure:
     figure, axes = style.panels(len(facets), columns=4)
     looks = style.ablation_styles(rows["ablation"].unique())
     for ax, (title, part) in zip(axes, facets, strict=True):
-        for below, (ablation, look) in enumerate(
-            looks.items()
-        ):  # where values agree, the original stays in sight
+        for ablation, look in looks.items():
             line = part.filter(ablation=ablation)
-            style.curve(
-                ax,
-                line,
-                "embedding_width",
-                "value",
-                error="stderr",
-                label=ablation,
-                zorder=3 - below / 10,
-                **look,
-            )
+            style.curve(ax, line, "embedding_width", "value", error="stderr", label=ablation, **look)
             ax.vlines(
                 line["embedding_width"],
                 line["lowest"],

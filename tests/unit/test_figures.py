@@ -261,6 +261,12 @@ def test_ablations_are_listed_by_kind_then_number():
     assert len({(str(style["color"]), style["marker"]) for style in styles.values()}) == len(names)
 
 
+def test_the_original_is_drawn_above_the_ablations_that_agree_with_it(drawn):
+    bars = {bars.get_label(): bars for bars in panel(drawn["retrieval_by_width"], "minilm").containers}
+    heights = {name: found.lines[0].get_zorder() for name, found in bars.items()}
+    assert all(heights["original"] > height for name, height in heights.items() if name != "original")
+
+
 def test_every_kind_of_ablation_has_a_hue():
     assert set(figure_style.ABLATIONS) == set(ablation_names.KINDS)
 
