@@ -6,7 +6,7 @@ Counting once per tokenizer serves every size, ablation, seed and checkpoint tha
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lmshape.errors import LmshapeError
 from lmshape.files import writing
 
 BATCH = 1024  # texts given to a tokenizer at once
+_ABOUT = ("tokenizer", "tokenizer_sha256", "max_length", "dataset_revision", "dataset_sha256")
 
 
 class TokenizerError(LmshapeError):
@@ -117,9 +118,11 @@ def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 20
     )
 
 
-def count_texts(texts: Sequence[str], tokenizer: Any, max_length: int) -> csr_array:
-    """How often each token occurs in each text, (texts, largest id + 1) int32."""
-    ids, bounds = token_ids(texts, tokenizer, max_length)
+def count_texts(
+    texts: Sequence[str], tokenizer: Any, max_length: int | None = None, special: bool = True
+) -> csr_array:
+    """How often each token occurs in each text, (texts, largest id + 1) int32; see `token_ids`."""
+    ids, bounds = token_ids(texts, tokenizer, max_length, special)
     shape = (len(texts), max(tokenizer.get_vocab().values()) + 1)
     matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=shape)
     matrix.sum_duplicates()
@@ -130,14 +133,7 @@ def save(counts: Counts, path: str | Path) -> None:
     """Write counts as .npz, whole or not at all."""
     about = {name: getattr(counts, name) for name in _ABOUT}
     arrays = {"about": np.array(json.dumps(about))}
-    for side in ("documents", "queries"):
-        matrix = getattr(counts, side)
-        arrays |= {
-            f"{side}_data": matrix.data,
-            f"{side}_indices": matrix.indices,
-            f"{side}_indptr": matrix.indptr,
-        }
-        arrays[f"{side}_shape"] = np.array(matrix.shape)
+    arrays |= sparse_parts("documents", counts.documents) | sparse_parts("queries", counts.queries)
     arrays["document_ids"] = np.array(counts.document_ids)
     arrays["query_ids"] = np.array(counts.query_ids)
     with writing(path) as temporary, temporary.open("wb") as file:
@@ -147,15 +143,25 @@ def save(counts: Counts, path: str | Path) -> None:
 def load(path: str | Path) -> Counts:
     """Read what `save` wrote."""
     with np.load(path) as arrays:
-        sides = {
-            side: csr_array(
-                tuple(arrays[f"{side}_{part}"] for part in ("data", "indices", "indptr")),
-                shape=tuple(arrays[f"{side}_shape"]),
-            )
-            for side in ("documents", "queries")
-        }
+        sides = {side: sparse_whole(side, arrays) for side in ("documents", "queries")}
         ids = {name: arrays[name].tolist() for name in ("document_ids", "query_ids")}
         return Counts(**sides, **ids, **json.loads(str(arrays["about"])))
 
 
-_ABOUT = ("tokenizer", "tokenizer_sha256", "max_length", "dataset_revision", "dataset_sha256")
+def sparse_parts(name: str, matrix: csr_array) -> dict[str, np.ndarray]:
+    """The arrays of a sparse matrix, named for an .npz."""
+    arrays = {
+        "data": matrix.data,
+        "indices": matrix.indices,
+        "indptr": matrix.indptr,
+        "shape": np.array(matrix.shape),
+    }
+    return {f"{name}_{part}": array for part, array in arrays.items()}
+
+
+def sparse_whole(name: str, arrays: Mapping[str, np.ndarray]) -> csr_array:
+    """The sparse matrix that `sparse_parts` took apart."""
+    data, indices, indptr, shape = (
+        arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr", "shape")
+    )
+    return csr_array((data, indices, indptr), shape=tuple(shape))

@@ -1,0 +1,135 @@
+"""Human judgements of word similarity against the cosines of table rows.
+
+A word's vector is the mean of its tokens' rows. It is tokenised as it stands inside a text, after a space, without
+special tokens: byte-level vocabularies have other and much rarer tokens for a word at the beginning of a text.
+"""
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.stats import spearmanr
+
+from lmshape import tokens
+from lmshape.errors import LmshapeError
+from lmshape.files import writing
+from lmshape.ranking import means, with_rows
+from lmshape.tokens import sparse_parts, sparse_whole
+
+
+class Pair(NamedTuple):
+    """Two words and how similar people find them, on any scale."""
+
+    first: str
+    second: str
+    similarity: float
+
+
+class WordSimilarityError(LmshapeError):
+    """A file of word pairs that cannot be used; the message names the file and line."""
+
+
+@dataclass(frozen=True)
+class CountedPairs:
+    """Word pairs as tokens, for every table of one tokenizer.
+
+    `first` and `second` (pairs, vocabulary) count each word's tokens; `similarity` (pairs,) is people's. `missing`
+    more pairs had a word that the tokenizer does not know.
+    """
+
+    first: csr_array
+    second: csr_array
+    similarity: np.ndarray
+    missing: int
+
+
+def find(name: str) -> Path:
+    """The file of a data set: a path, or the name of a file in gensim's test data (wordsim353.tsv, simlex999.txt)."""
+    gensim = importlib.util.find_spec("gensim")  # found, not imported
+    places = [Path(name)]
+    if gensim:
+        places.append(Path(gensim.origin).parent / "test" / "test_data" / name)
+    for place in places:
+        if place.is_file():
+            return place
+    raise WordSimilarityError(f"{name}: no such file, here or in gensim's test data")
+
+
+def read(path: str | Path) -> list[Pair]:
+    """Lines of two words and a number, separated by tabs; lines that begin with # are comments."""
+    pairs = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("#") or not line.strip():
+            continue
+        try:
+            first, second, similarity = line.split("\t")
+            pairs.append(Pair(first.strip(), second.strip(), float(similarity)))
+        except ValueError:
+            raise WordSimilarityError(
+                f"{path} line {number}: expected two words and a number, separated by tabs, not {line!r}"
+            ) from None
+    return pairs
+
+
+def count(pairs: Sequence[Pair], tokenizer_folder: str | Path) -> CountedPairs:
+    """Tokenise word pairs once for all tables of a tokenizer."""
+    tokenizer = tokens.load_tokenizer(tokenizer_folder)
+    sides = [_count_words([pair[side] for pair in pairs], tokenizer) for side in (0, 1)]
+    known = np.logical_and(*(known for _, known in sides))
+    similarity = np.array([pair.similarity for pair in pairs])[known]
+    return CountedPairs(sides[0][0][known], sides[1][0][known], similarity, int((~known).sum()))
+
+
+def _count_words(words: Sequence[str], tokenizer: Any) -> tuple[csr_array, np.ndarray]:
+    """Token counts of words (words, vocabulary), and which words the tokenizer knows all of."""
+    counts = tokens.count_texts([f" {word}" for word in words], tokenizer, special=False)
+    known = counts.sum(axis=1) > 0
+    if tokenizer.unk_token_id is not None:
+        known &= counts[:, [tokenizer.unk_token_id]].toarray()[:, 0] == 0
+    return counts, known
+
+
+def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
+    """Spearman's rank correlation of people's similarities with cosines in `table` (rows, width) float32.
+
+    Returns spearman, pairs (how many were compared), missing (how many were not) and reason. A pair with a word
+    whose vector is zero is missing. Where nothing can be correlated spearman is None and reason says why.
+    """
+    first, second = (
+        means(with_rows(side, len(table)), table, "float32") for side in (pairs.first, pairs.second)
+    )
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    there = norms > 0
+    cosines = np.einsum("ij,ij->i", first, second)[there] / norms[there]
+    human = pairs.similarity[there]
+    row = {
+        "spearman": None,
+        "pairs": len(cosines),
+        "missing": pairs.missing + int((~there).sum()),
+        "reason": None,
+    }
+    if not np.isfinite(norms).all():
+        return row | {"reason": "the table holds values that are not finite"}
+    if len(set(cosines)) < 2 or len(set(human)) < 2:
+        return row | {"reason": "fewer than two different similarities"}
+    return row | {"spearman": float(spearmanr(cosines, human).statistic)}
+
+
+def save(pairs: CountedPairs, path: str | Path) -> None:
+    """Write counted pairs as .npz, whole or not at all."""
+    arrays = {"similarity": pairs.similarity, "missing": np.array(pairs.missing)}
+    with writing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file, **arrays, **sparse_parts("first", pairs.first), **sparse_parts("second", pairs.second)
+        )
+
+
+def load(path: str | Path) -> CountedPairs:
+    """Read what `save` wrote."""
+    with np.load(path) as arrays:
+        sides = [sparse_whole(name, arrays) for name in ("first", "second")]
+        return CountedPairs(*sides, arrays["similarity"], int(arrays["missing"]))

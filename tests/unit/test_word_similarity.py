@@ -1,0 +1,128 @@
+import json
+
+import numpy as np
+import pytest
+from counted import matrix
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from lmshape import word_similarity
+from lmshape.ranking import RetrievalError
+from lmshape.word_similarity import CountedPairs, Pair, WordSimilarityError
+
+WORDS = ["<unk>", "<s>", "hot", "warm", "cold", "pan", "cake"]
+HOT, WARM, COLD, PAN, CAKE = range(2, 7)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    backend.save(str(folder / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "bos_token": "<s>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+PAIRS = [
+    Pair("hot", "warm", 9),
+    Pair("hot", "cold", 3),
+    Pair("hot", "pan-cake", 1),
+    Pair("hot", "pan cake", 1),
+    Pair("zebra", "hot", 0),
+]
+
+
+def test_words_are_counted_without_special_tokens_and_unknown_ones_are_missing(tokenizer):
+    counted = word_similarity.count(PAIRS, tokenizer)
+    assert counted.second.toarray().nonzero()[1].tolist() == [WARM, COLD, PAN, CAKE]
+    assert counted.similarity.tolist() == [9, 3, 1]
+    assert counted.missing == 2  # zebra, and the dash of pan-cake
+
+
+def counted(pairs, missing=0):
+    sides = [matrix([pair[side] for pair in pairs], 8) for side in (0, 1)]
+    return CountedPairs(*sides, np.array([pair[2] for pair in pairs], dtype=float), missing)
+
+
+TABLE = np.zeros((8, 2), np.float32)
+TABLE[[HOT, WARM, COLD, PAN, CAKE]] = [[1, 0], [2, 1], [0, 3], [-1, 1], [-1, -1]]
+
+
+def test_the_order_of_cosines_is_compared_with_the_order_of_judgements():
+    agree = counted([([HOT], [WARM], 9), ([HOT], [COLD], 5), ([HOT], [PAN, CAKE], 0)], missing=1)
+    assert word_similarity.score(agree, TABLE) == {
+        "spearman": pytest.approx(1),
+        "pairs": 3,
+        "missing": 1,
+        "reason": None,
+    }
+    against = counted([([HOT], [WARM], 1), ([HOT], [COLD], 2), ([HOT], [PAN, CAKE], 3)])
+    assert word_similarity.score(against, TABLE)["spearman"] == -1
+
+
+def test_a_word_of_several_tokens_is_their_mean():
+    pairs = counted([([HOT], [WARM], 2), ([HOT], [HOT, COLD], 1), ([HOT], [COLD], 0)])
+    assert word_similarity.score(pairs, TABLE)["spearman"] == 1
+
+
+def test_a_pair_with_a_zero_vector_is_missing():
+    pairs = counted([([HOT], [WARM], 9), ([HOT], [COLD], 5), ([HOT], [0], 0)], missing=2)
+    assert word_similarity.score(pairs, TABLE) == {
+        "spearman": pytest.approx(1),
+        "pairs": 2,
+        "missing": 3,
+        "reason": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [([HOT], [WARM], 9)],
+        [([HOT], [WARM], 9), ([HOT], [WARM], 5)],
+        [([HOT], [WARM], 1), ([HOT], [COLD], 1)],
+    ],
+)
+def test_what_cannot_be_correlated_is_null_with_a_reason(pairs):
+    row = word_similarity.score(counted(pairs), TABLE)
+    assert row["spearman"] is None
+    assert row["reason"] == "fewer than two different similarities"
+
+
+def test_a_table_that_is_not_finite_is_null_with_a_reason():
+    table = TABLE.copy()
+    table[WARM] = np.nan
+    row = word_similarity.score(counted([([HOT], [WARM], 9), ([HOT], [COLD], 5)]), table)
+    assert (row["spearman"], row["reason"]) == (None, "the table holds values that are not finite")
+
+
+def test_trap_14_a_token_without_a_row_is_refused():
+    with pytest.raises(RetrievalError, match="token 4 has no row in a table of 4"):
+        word_similarity.score(counted([([HOT], [COLD], 1)]), TABLE[:4])
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    pairs = counted([([HOT], [WARM], 9), ([HOT], [PAN, CAKE], 5)], missing=3)
+    word_similarity.save(pairs, tmp_path / "pairs.npz")
+    loaded = word_similarity.load(tmp_path / "pairs.npz")
+    assert word_similarity.score(loaded, TABLE) == word_similarity.score(pairs, TABLE)
+    assert loaded.missing == 3
+
+
+def test_a_broken_line_is_refused_by_file_and_line(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("# comment\nhot\tcold\t3\n\nhot,cold,3\n")
+    with pytest.raises(WordSimilarityError, match="pairs.tsv line 4: expected two words and a number"):
+        word_similarity.read(tmp_path / "pairs.tsv")
+
+
+def test_a_file_that_is_nowhere_is_refused():
+    with pytest.raises(WordSimilarityError, match="simlex998.txt: no such file"):
+        word_similarity.find("simlex998.txt")
+
+
+@pytest.mark.parametrize(("name", "pairs"), [("wordsim353.tsv", 353), ("simlex999.txt", 999)])
+def test_the_published_sets_are_found_in_gensims_test_data(name, pairs):
+    pytest.importorskip("gensim")
+    assert len(word_similarity.read(word_similarity.find(name))) == pairs
