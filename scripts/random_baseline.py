@@ -1,1 +1,33 @@
-"""later"""
+"""Score random tables of every width for one tokenizer and seed."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import datasets, retrieval, tables, tokens
+
+names, settings = snakemake.wildcards, snakemake.params
+dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)
+scores = retrieval.random_baseline(
+    counts,
+    settings.rows,
+    settings.widths,
+    int(names.seed),
+    dataset.qrels,
+    settings.precision,
+    dataset.drop_self,
+)
+columns = {
+    "tokenizer": counts.tokenizer,
+    "vocabulary_rows": settings.rows,
+    "seed": int(names.seed),
+    "dataset": names.dataset,
+    "dataset_revision": counts.dataset_revision,
+    "precision": settings.precision,
+}
+rows = [
+    {"width": width, **row}
+    for width, scored in scores.items()
+    for row in retrieval.rows(scored, settings.bootstrap)
+]
+tables.save_rows(rows, columns, snakemake.output[0])

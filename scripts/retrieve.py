@@ -1,1 +1,36 @@
-"""later"""
+"""Score one embedding table, ablated, on one data set."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+import polars as pl
+
+from lmshape import ablation, checkpoints, datasets, retrieval, tables, tokens
+from lmshape.ablation_names import Ablation
+
+names, settings = snakemake.wildcards, snakemake.params
+seed = None if names.seed == "none" else int(names.seed)
+dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)
+facts, chosen = checkpoints.information(snakemake.input.table), Ablation.parse(names.ablation)
+panels = ablation.apply(chosen, checkpoints.load(snakemake.input.table), counts.vocabulary, seed)
+scores = retrieval.score(counts, panels, dataset.qrels, settings.precision, dataset.drop_self)
+
+columns = settings.columns | {
+    "side": names.side,
+    "width": chosen.width(facts.width),
+    "embedding_width": facts.width,
+    "vocabulary_rows": facts.rows,
+    "ablation": names.ablation,
+    "seed": seed,
+    "dataset": names.dataset,
+    "tokenizer": counts.tokenizer,
+    "dtype": facts.stored,
+    "precision": settings.precision,
+    "table_sha256": facts.sha256,
+    "model_revision": facts.model_revision,
+    "dataset_revision": counts.dataset_revision,
+}
+tables.save_rows(retrieval.rows(scores, settings.bootstrap), columns, snakemake.output.rows)
+by_query = pl.DataFrame({"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]})
+tables.write(by_query, snakemake.output.queries)

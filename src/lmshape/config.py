@@ -27,6 +27,50 @@ class Strict(BaseModel):
 # --- suites: suites/<name>.yaml ------------------------------------------------------------------------
 
 
+class Steps(Strict):
+    """Training steps at equal distances, both ends included."""
+
+    first: int = Field(ge=0, description="The first step.")
+    last: int = Field(ge=0, description="The last step.")
+    every: int = Field(gt=0, description="Distance between steps.")
+
+
+class Checkpoints(Strict):
+    """Revisions of a model by training step."""
+
+    steps: list[int | Steps] = Field(
+        min_length=1, description="Training steps, ascending: numbers, and ranges, which become numbers."
+    )
+    revision: str = Field("step{step}", description="The hub's name of a step's revision.")
+    hub: str | dict[int, str] | None = Field(
+        None, description="Repository of the checkpoints, or of each step, where it is not the model's own."
+    )
+
+    @field_validator("steps")
+    @classmethod
+    def expanded(cls, given: list[int | Steps]) -> list[int]:
+        steps: list[int] = []
+        for part in given:
+            ranged = isinstance(part, Steps)
+            steps.extend(range(part.first, part.last + 1, part.every) if ranged else [part])
+        if sorted(set(steps)) != steps:
+            raise ValueError("steps must ascend without repeats")
+        return steps
+
+    @model_validator(mode="after")
+    def placed(self) -> "Checkpoints":
+        if isinstance(self.hub, dict) and list(self.hub) != self.steps:
+            raise ValueError(
+                "hub must name a repository for each of the steps, in their order, or one for all"
+            )
+        return self
+
+    def source(self, model: str, step: int) -> tuple[str, str]:
+        """(repository, revision) of a step, given the repository of the finished model."""
+        repository = self.hub[step] if isinstance(self.hub, dict) else self.hub or model
+        return repository, self.revision.format(step=step)
+
+
 class Size(Strict):
     """One model of a suite."""
 
@@ -39,20 +83,9 @@ class Size(Strict):
     )
     hub: str | None = Field(None, description="Repository on the Hugging Face hub, `owner/name`.")
     path: str | None = Field(None, description="File or folder inside the suite's Python package.")
-
-
-class Checkpoints(Strict):
-    """Revisions of the models of a suite, by training step."""
-
-    steps: list[int] = Field(min_length=1, description="Training steps, ascending.")
-    revision: str = Field("step{step}", description="The hub's name of a step's revision.")
-
-    @field_validator("steps")
-    @classmethod
-    def ascending(cls, steps: list[int]) -> list[int]:
-        if sorted(set(steps)) != steps:
-            raise ValueError("steps must ascend without repeats")
-        return steps
+    checkpoints: Checkpoints | None = Field(
+        None, description="Training checkpoints of this size, where those of the suite differ."
+    )
 
 
 class Pretraining(Strict):
@@ -87,6 +120,10 @@ class Suite(Strict):
     @property
     def source(self) -> Literal["package", "pretraining", "hub"]:
         return "package" if self.package else "pretraining" if self.pretraining else "hub"
+
+    def checkpoints_of(self, size: str) -> Checkpoints | None:
+        """The training checkpoints of a size: its own, or else the suite's."""
+        return self.sizes[size].checkpoints or self.checkpoints
 
     @property
     def final(self) -> str:

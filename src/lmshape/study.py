@@ -92,7 +92,7 @@ class Grid:
         for combination in self.retrieval:
             add("retrieval", combination.model.suite, str(combination))
         for dataset in retrieval.datasets if retrieval and retrieval.random_baseline else ():
-            for tokenizer in self.tokenizers:
+            for tokenizer in dict.fromkeys(self.suites[c.model.suite].tokenizer for c in self.retrieval):
                 for seed in retrieval.random_baseline.seeds:
                     add("random_baseline", tokenizer, f"{dataset}/{tokenizer}/{seed}")
         for model in self.hidden_states:
@@ -142,7 +142,9 @@ def select(models: Models, suites: dict[str, Suite], key: str) -> list[Model]:
         Model(name, size, checkpoint)
         for name, selection in models.items()
         for size in chosen_sizes(lookup(suites, name, key), selection.sizes, f"{key}.{name}.sizes")
-        for checkpoint in chosen_checkpoints(suites[name], selection.checkpoints, f"{key}.{name}.checkpoints")
+        for checkpoint in chosen_checkpoints(
+            suites[name], size, selection.checkpoints, f"{key}.{name}.checkpoints"
+        )
     ]
 
 
@@ -163,18 +165,19 @@ def chosen_sizes(suite: Suite, wanted: list[str] | str, key: str) -> list[str]:
     return sizes
 
 
-def chosen_checkpoints(suite: Suite, wanted: list[int] | str, key: str) -> list[str]:
-    """The checkpoints `wanted` names, the final model always among them."""
+def chosen_checkpoints(suite: Suite, size: str, wanted: list[int] | str, key: str) -> list[str]:
+    """The checkpoints of a size that `wanted` names, the final model always among them."""
     if wanted == "final":
         return [suite.final]
-    steps = suite.checkpoints.steps if suite.checkpoints else []
-    if not steps:
-        raise ConfigError(f"{key}: suite {suite.name} has no checkpoints; allowed: final")
+    checkpoints = suite.checkpoints_of(size)
+    if not checkpoints:
+        raise ConfigError(f"{key}: suite {suite.name} has no checkpoints of {size}; allowed: final")
+    steps = checkpoints.steps
     unknown = [] if wanted == "all" else sorted(set(wanted) - set(steps))
     if unknown:
         allowed = ", ".join(map(str, steps))
         raise ConfigError(
-            f"{key}: suite {suite.name} has no step {unknown[0]}; allowed: all, final, {allowed}"
+            f"{key}: suite {suite.name} has no step {unknown[0]} of {size}; allowed: all, final, {allowed}"
         )
     return list(dict.fromkeys([f"step{s}" for s in steps if wanted == "all" or s in wanted] + [suite.final]))
 

@@ -90,6 +90,20 @@ def test_steps_must_ascend():
         parse(Suite, {"checkpoints": {"steps": [4, 1]}}, "s.yaml")
 
 
+def test_steps_may_be_ranges_and_checkpoints_may_lie_in_other_repositories():
+    given = {"steps": [0, 1, {"first": 10, "last": 30, "every": 10}], "revision": "global_step{step}"}
+    suite = {"name": "s", "title": "S", "architecture": "decoder", "tokenizer": "t", "checkpoints": given}
+    facts = {"parameters": 1, "width": 1, "vocabulary_rows": 1, "layers": 1, "hub": "a/final"}
+    own = {"steps": [5], "hub": {5: "a/at-five"}, "revision": "main"}
+    sizes = {"plain": facts, "own": facts | {"checkpoints": own}}
+    parsed = parse(Suite, suite | {"sizes": sizes}, "s.yaml")
+    assert parsed.checkpoints_of("plain").steps == [0, 1, 10, 20, 30]
+    assert parsed.checkpoints_of("plain").source("a/final", 20) == ("a/final", "global_step20")
+    assert parsed.checkpoints_of("own").source("a/final", 5) == ("a/at-five", "main")
+    with pytest.raises(ConfigError, match="each of the steps"):
+        parse(Suite, suite | {"sizes": sizes, "checkpoints": given | {"hub": {1: "a/b"}}}, "s.yaml")
+
+
 def test_unreadable_yaml_is_named(tmp_path):
     (tmp_path / "broken.yaml").write_text("a: [1,")
     with pytest.raises(ConfigError, match=r"broken\.yaml: not valid YAML"):

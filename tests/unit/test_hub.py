@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from hub_server import HubServer
 from safetensors.torch import load_file
 
 from lmshape import revisions
 from lmshape.checkpoints import embedding
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from hub_server import HubServer
 
 ROWS, WIDTH = 500, 64
 TABLE_BYTES = ROWS * WIDTH * 4

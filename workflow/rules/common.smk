@@ -58,6 +58,12 @@ def from_source(source):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def table_memory(wildcards, attempt):
+    """MB for a job that holds an embedding table twice in float32, growing with every attempt."""
+    size = size_of(wildcards)
+    return int((1500 + 2.2 * 4 * size.vocabulary_rows * size.width / 1e6) * attempt)
+
+
 def model_parameters(wildcards):
     """Parameters of a model, in millions: what memory and time grow with."""
     return size_of(wildcards).parameters / 1e6

@@ -23,7 +23,7 @@ rule fetch_embeddings:
         suite=from_source("hub"),
     threads: 1
     resources:
-        mem_mb=more(8000),
+        mem_mb=table_memory,
         runtime=more(240),
         downloads=1,
     params:
@@ -45,7 +45,7 @@ rule embedding_table:
         "<benchmarks>/embedding_table/{suite}/{size}/{checkpoint}/{side}.tsv"
     threads: 1
     resources:
-        mem_mb=more(8000),
+        mem_mb=table_memory,
         runtime=more(30),
     params:
         within=within,

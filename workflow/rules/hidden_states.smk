@@ -34,15 +34,15 @@ rule hidden_states:
         "../../scripts/hidden_states.py"
 
 
-rule anisotropy:
+rule measure_anisotropy:
     input:
         "<results>/hidden_states/{suite}/{size}/{checkpoint}",
     output:
         "<results>/anisotropy/{suite}/{size}/{checkpoint}.parquet",
     log:
-        "<logs>/anisotropy/{suite}/{size}/{checkpoint}.log",
+        "<logs>/measure_anisotropy/{suite}/{size}/{checkpoint}.log",
     benchmark:
-        "<benchmarks>/anisotropy/{suite}/{size}/{checkpoint}.tsv"
+        "<benchmarks>/measure_anisotropy/{suite}/{size}/{checkpoint}.tsv"
     threads: 1
     resources:
         mem_mb=more(3000),
@@ -50,20 +50,20 @@ rule anisotropy:
     params:
         columns=model_columns,
         batch_size=hidden_states_setting("batch_size"),
-        code=code("anisotropy"),
+        code=code("measure_anisotropy"),
     script:
-        "../../scripts/anisotropy.py"
+        "../../scripts/measure_anisotropy.py"
 
 
-rule intrinsic_dimension:
+rule estimate_intrinsic_dimension:
     input:
         "<results>/hidden_states/{suite}/{size}/{checkpoint}",
     output:
         "<results>/intrinsic_dimension/{suite}/{size}/{checkpoint}.parquet",
     log:
-        "<logs>/intrinsic_dimension/{suite}/{size}/{checkpoint}.log",
+        "<logs>/estimate_intrinsic_dimension/{suite}/{size}/{checkpoint}.log",
     benchmark:
-        "<benchmarks>/intrinsic_dimension/{suite}/{size}/{checkpoint}.tsv"
+        "<benchmarks>/estimate_intrinsic_dimension/{suite}/{size}/{checkpoint}.tsv"
     threads: 1
     resources:
         mem_mb=more(3000),
@@ -72,6 +72,6 @@ rule intrinsic_dimension:
         columns=model_columns,
         batch_size=hidden_states_setting("batch_size"),
         settings=STUDY.intrinsic_dimension.model_dump(),
-        code=code("intrinsic_dimension"),
+        code=code("estimate_intrinsic_dimension"),
     script:
-        "../../scripts/intrinsic_dimension.py"
+        "../../scripts/estimate_intrinsic_dimension.py"

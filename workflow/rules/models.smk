@@ -9,8 +9,8 @@ Writes <results>/models/{suite}/{size}/{checkpoint}, folders that transformers r
 def hub_source(model):
     """(repository, revision) of a model on the hub."""
     suite = SUITES[model.suite]
-    revision = "main" if model.step is None else suite.checkpoints.revision.format(step=model.step)
-    return suite.sizes[model.size].hub, revision
+    hub = suite.sizes[model.size].hub
+    return (hub, "main") if model.step is None else suite.checkpoints_of(model.size).source(hub, model.step)
 
 
 def model_folder(wildcards):

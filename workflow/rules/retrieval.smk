@@ -25,7 +25,7 @@ rule retrieve:
         "<benchmarks>/retrieve/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.tsv"
     threads: 1
     resources:
-        mem_mb=more(4000),
+        mem_mb=table_memory,
         runtime=more(60),
     params:
         columns=model_columns,

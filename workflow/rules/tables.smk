@@ -58,6 +58,11 @@ rule retrieval:
         tables("retrieval", "random_baseline"),
 
 
-rule geometry:
+rule anisotropy:
     input:
-        tables("anisotropy", "intrinsic_dimension"),
+        tables("anisotropy"),
+
+
+rule intrinsic_dimension:
+    input:
+        tables("intrinsic_dimension"),

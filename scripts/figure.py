@@ -1,0 +1,15 @@
+"""Draw one figure from the table it reads."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from pathlib import Path
+
+import polars as pl
+
+from lmshape import figures
+
+rows = pl.read_parquet(snakemake.input[0])
+figure = getattr(figures, snakemake.wildcards.figure)(rows)
+figures.save(figure, Path(snakemake.output.svg).with_suffix(""))

@@ -1,0 +1,49 @@
+"""Every job logs to its file, says a user's mistake in one message, and starts before torch."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(body: str, tmp_path: Path) -> tuple[int, str]:
+    """Exit status and log of a job with this body."""
+    program = f"""
+        from types import SimpleNamespace
+        from lmshape import job
+        log = {str(tmp_path / "job.log")!r}
+        snakemake = SimpleNamespace(log=[log], threads=3, resources={{}})
+        device = job.start(snakemake)
+        {body}
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert ended.stdout == "" and ended.stderr == ""
+    return ended.returncode, (tmp_path / "job.log").read_text()
+
+
+def test_what_a_job_prints_goes_to_its_log(tmp_path):
+    body = "import os; print(device, os.environ['OMP_NUM_THREADS'], flush=True); os.system('echo from a child >&2')"
+    assert run(body, tmp_path) == (0, "cpu 3\nfrom a child\n")
+
+
+def test_a_users_mistake_is_one_line(tmp_path):
+    body = "from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')"
+    assert run(body, tmp_path) == (1, "LmshapeError: a.yaml: no key\n")
+
+
+def test_a_defect_shows_where_it_happened(tmp_path):
+    status, log = run("raise ZeroDivisionError('oops')", tmp_path)
+    assert status == 1 and "Traceback" in log and "ZeroDivisionError: oops" in log
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "scripts").glob("*.py")), ids=lambda path: path.name)
+def test_scripts_are_short_and_start_before_they_import(script):
+    lines = script.read_text().splitlines()
+    assert len(lines) <= 40
+    start = next(i for i, line in enumerate(lines) if "job.start(snakemake)" in line)
+    imports = [line for line in lines[:start] if line.startswith(("import ", "from "))]
+    assert imports == ["from lmshape import job"]
