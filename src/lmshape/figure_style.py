@@ -37,6 +37,8 @@ STYLE = {
     "grid.color": "0.92",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
+    "legend.columnspacing": 1.2,
+    "legend.handlelength": 1.8,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 3),
@@ -118,7 +120,7 @@ def finish(figure: Figure, x: str, y: str, legend: bool = False) -> Figure:
             for ax in named
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6, columnspacing=1.5)
+        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6)
     else:
         for ax in named:
             _label_ends(ax)

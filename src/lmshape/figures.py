@@ -135,12 +135,8 @@ def anisotropy_measures(rows: pl.DataFrame) -> Figure:
         for measure, color in looks.items():
             for centered, dashes, words in ((True, "-", "centred"), (False, "--", "not centred")):
                 line = part.filter(measure=measure, centered=centered)
-                look = {
-                    "color": color,
-                    "linestyle": dashes,
-                    "label": f"{MEASURES[measure]}, {words}",
-                }
-                style.curve(ax, line, "depth", "mean", band="std", **look)
+                look = {"color": color, "linestyle": dashes, "label": f"{MEASURES[measure]}, {words}"}
+                style.curve(ax, line, "depth", "mean", band="std", markersize=1.5, **look)
         ax.set_xticks([0, 0.5, 1])
         ax.set_title(title)
     return style.finish(figure, DEPTH_LABEL, "Anisotropy", legend=True)
@@ -232,7 +228,7 @@ def _by_step(rows: pl.DataFrame, value: str, label: str, **spread: str) -> Figur
         sizes = part["size"].unique(maintain_order=True)
         for size, color in zip(sizes, style.shades(style.BLUE, len(sizes)), strict=True):
             style.curve(ax, part.filter(size=size), "step", value, color=color, label=size, **spread)
-        style.step_axis(ax, rows["step"], labels=8)
+        style.step_axis(ax, rows["step"], labels=8 if len(facets) <= 2 else 5)
         ax.set_title(title)
     return style.finish(figure, STEP_LABEL, label)
 

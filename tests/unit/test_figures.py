@@ -191,6 +191,15 @@ def test_nothing_is_drawn_outside_its_panel(drawn, name):
             assert ax.get_ylim()[0] <= min(ys) and max(ys) <= ax.get_ylim()[1]
 
 
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_name_or_legend_sticks_out_of_the_figure(drawn, name):
+    figure = drawn[name]
+    figure.draw_without_rendering()  # settles the layout
+    box = figure.get_tightbbox()  # inches
+    assert min(box.x0, box.y0) >= -0.02
+    assert box.x1 <= figure.get_figwidth() + 0.02 and box.y1 <= figure.get_figheight() + 0.02
+
+
 def test_step_zero_is_drawn_left_of_a_break_and_only_where_it_was_measured():
     table = TABLES["retrieval"]
     ax = draw("retrieval_by_step", table).axes[0]
