@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mteb.models import ModelMeta
 from mteb.models.abs_encoder import AbsEncoder
+from mteb.models.model_meta import ModelMeta, ScoringFunction
 
 from lmshape import ablation as ablations
 from lmshape import checkpoints, datasets, ranking, tokens
@@ -56,7 +56,7 @@ class TableModel(AbsEncoder):
         self.max_length = max_length
         self.width = sum(panel.shape[1] for panel in panels)
         facts = {"name": name, "revision": revision, "embed_dim": self.width, "max_tokens": max_length}
-        self.mteb_model_meta = ModelMeta.create_empty(facts | {"similarity_fn_name": "cosine"})
+        self.mteb_model_meta = ModelMeta.create_empty(facts | {"similarity_fn_name": ScoringFunction.COSINE})
 
     def index(self, corpus: Iterable[Mapping[str, Any]], **_: Any) -> None:
         """Keep a corpus for `search`."""

@@ -1,4 +1,6 @@
 import copy
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -171,3 +173,9 @@ def test_the_random_baseline_is_the_random_table_cut_at_each_width():
 def test_a_random_table_wider_than_the_seeds_is_refused():
     with pytest.raises(RetrievalError, match="14336 wide at most, not 14337"):
         retrieval.random_baseline(SOME, 80, [128, 14337], 0, QRELS)
+
+
+def test_scoring_a_table_imports_no_model_libraries():
+    heavy = "{'torch', 'transformers', 'mteb', 'sentence_transformers', 'beir', 'datasets'}"
+    code = f"import sys, lmshape.retrieval, lmshape.ablation; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

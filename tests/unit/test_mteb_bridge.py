@@ -1,0 +1,115 @@
+import json
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+mteb = pytest.importorskip("mteb")
+
+from lmshape import checkpoints, mteb_bridge, tokens  # noqa: E402
+from lmshape.random_tables import RandomColumns  # noqa: E402
+
+VOCABULARY = {"<unk>": 0, "a": 1, "b": 2, "c": 3}
+TABLE = np.array([[0, 0], [1, 0], [0, 1], [3, 4], [9, 9]], dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tokenizer")
+    backend = Tokenizer(models.WordLevel(VOCABULARY, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.save(str(path / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
+    (path / "tokenizer_config.json").write_text(json.dumps(config))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder):
+    return tokens.load_tokenizer(folder)
+
+
+def bridge(tokenizer, *panels, **settings):
+    return mteb_bridge.TableModel(panels, tokenizer, "lmshape/test", "r1", **settings)
+
+
+def test_it_is_a_model_of_mteb_by_both_protocols(tokenizer):
+    model = bridge(tokenizer, TABLE)
+    assert isinstance(model, mteb.EncoderProtocol)
+    assert isinstance(model, mteb.SearchProtocol)
+    assert model.mteb_model_meta.embed_dim == 2
+
+
+def test_a_text_is_the_mean_of_its_rows_and_one_without_tokens_zeros(tokenizer):
+    vectors = bridge(tokenizer, TABLE).encode([{"text": ["a b", "a a b"]}, {"text": ["", "c"]}])
+    np.testing.assert_allclose(vectors, [[0.5, 0.5], [2 / 3, 1 / 3], [0, 0], [3, 4]], rtol=1e-6)
+
+
+def test_random_panels_lie_beside_the_table(tokenizer):
+    padding = RandomColumns(5, 32, 0, 2, 32)
+    vectors = bridge(tokenizer, TABLE, padding).encode([{"text": ["a c"]}])
+    expected = np.hstack([TABLE, padding.array()])[[1, 3]].mean(axis=0)
+    np.testing.assert_allclose(vectors[0], expected, rtol=1e-6)
+
+
+def test_long_texts_are_cut(tokenizer):
+    model = bridge(tokenizer, TABLE, max_length=1)
+    np.testing.assert_allclose(model.encode([{"text": ["a b b"]}]), [[1, 0]])
+
+
+def test_a_search_ranks_titles_and_texts(tokenizer):
+    model = bridge(tokenizer, TABLE)
+    model.index(
+        [
+            {"id": "x", "title": "a", "text": "b"},
+            {"id": "y", "title": None, "text": "a"},
+            {"id": "z", "text": "b"},
+        ]
+    )
+    run = model.search([{"id": "q", "text": "a"}], top_k=2)
+    assert list(run["q"]) == ["y", "x"]
+    assert run["q"]["x"] == pytest.approx(np.sqrt(0.5))
+
+
+def test_reranking_keeps_to_its_candidates(tokenizer):
+    model = bridge(tokenizer, TABLE)
+    model.index([{"id": str(i), "text": text} for i, text in enumerate(["a", "a b", "b", "c"])])
+    run = model.search([{"id": "q", "text": "a"}], top_k=2, top_ranked={"q": ["2", "1", "3"]})
+    assert list(run["q"]) == ["1", "3"]
+
+
+def test_a_table_file_becomes_a_model_under_an_ablation(folder, tmp_path):
+    checkpoints.save(
+        checkpoints.Embedding(TABLE, "float32", "F32", "embed", False), tmp_path / "input.safetensors", "r7"
+    )
+    model = mteb_bridge.model(tmp_path / "input.safetensors", folder, ablation="crop-1")
+    assert (model.mteb_model_meta.name, model.mteb_model_meta.revision) == ("lmshape/input-crop-1", "r7")
+    assert model.encode([{"text": ["a", "c"]}]).tolist() == [[1], [3]]
+    padded = mteb_bridge.model(tmp_path / "input.safetensors", folder, ablation="pad-48", seed=3)
+    assert padded.mteb_model_meta.name == "lmshape/input-pad-48-seed-3"
+    assert padded.encode([{"text": ["a"]}]).shape == (1, 48)
+
+
+def test_mteb_evaluates_it_on_a_similarity_task(tokenizer):
+    import datasets as hugging_face
+    from mteb.abstasks.sts import AbsTaskSTS
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    class Similarity(AbsTaskSTS):
+        metadata = TaskMetadata(
+            name="LocalSTS", description="local", reference=None, type="STS", category="t2t", modalities=["text"],
+            eval_splits=["test"], eval_langs=["eng-Latn"], main_score="cosine_spearman", date=None, domains=None,
+            task_subtypes=None, license=None, annotations_creators=None, dialect=None, sample_creation=None,
+            bibtex_citation=None, dataset={"path": "local", "revision": "1"},
+        )  # fmt: skip
+        min_score, max_score = 0, 5
+
+        def load_data(self, **_):
+            pairs = {"sentence1": ["a", "a", "a"], "sentence2": ["b", "c", "a"], "score": [0.0, 3.0, 5.0]}
+            self.dataset = {"test": hugging_face.Dataset.from_dict(pairs)}
+            self.data_loaded = True
+
+    result = mteb.evaluate(
+        bridge(tokenizer, TABLE), Similarity(), cache=None, co2_tracker=False, show_progress_bar=False
+    )
+    assert result.task_results[0].scores["test"][0]["cosine_spearman"] == pytest.approx(1)
