@@ -1,5 +1,6 @@
 """Anisotropy: how far a set of vectors is from pointing, or spreading, the same in all directions."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.linalg import eigvalsh
 from scipy.linalg.blas import dsymv, dsyrk
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from lmshape.hidden_states import HiddenStates
 from lmshape.vectors import as_float64
 
 DENSE = 192  # up to this size LAPACK finds the largest eigenvalue sooner than Lanczos does
@@ -104,3 +106,25 @@ def _largest_eigenvalue(gram: np.ndarray) -> float:
         except ArpackError:  # no convergence: the answer must not depend on luck
             pass
     return float(eigvalsh(gram, lower=False, subset_by_index=(size - 1, size - 1))[0])
+
+
+MEASURES = (  # name, whether the mean vector is removed first, function
+    ("svd", True, anisotropy),
+    ("svd", False, partial(anisotropy, center=False)),
+    ("average_cosine", True, partial(average_cosine, center=True)),
+    ("average_cosine", False, average_cosine),
+    ("largest_norms", True, norm_variance_share),
+)
+
+
+def rows(states: HiddenStates, batch_size: int) -> list[dict[str, Any]]:
+    """Every measure at every layer: one row per (stack, layer, positions, measure, centred).
+
+    `mean` and `std` are over batches of `batch_size` vectors. What cannot be measured is null, with the reason.
+    """
+    return [
+        {**cell.columns, "measure": name, "centered": centered, "rows_dropped": 0}
+        | cell.over_batches(measure, cell.batches)
+        for cell in states.cells(batch_size)
+        for name, centered, measure in MEASURES
+    ]

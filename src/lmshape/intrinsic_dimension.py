@@ -1,10 +1,13 @@
 """Intrinsic dimension of a set of vectors, from how distances to their nearest neighbours grow."""
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from lmshape.hidden_states import Cell, HiddenStates
 from lmshape.neighbors import distinct, nearest_distances
 from lmshape.vectors import as_float64
 
@@ -35,7 +38,7 @@ def estimate(
         raise ValueError(f"unknown estimators {sorted(unknown)}; there are {', '.join(NEIGHBORS)}")
     rows, _ = distinct(as_float64(X))
     distances = nearest_distances(rows, max(neighbors[name] for name in estimators))
-    return {name: _estimate(name, distances, fraction, neighbors) for name in estimators}
+    return {name: _estimate(name, fraction, neighbors, distances) for name in estimators}
 
 
 def twonn(distances: np.ndarray, fraction: float = FACCO) -> float:
@@ -91,13 +94,58 @@ def mom(distances: np.ndarray, k: int = NEIGHBORS["mom"]) -> float:
         return _finite(np.mean(m / (w - m)))
 
 
-def _estimate(name: str, distances: np.ndarray, fraction: float, neighbors: Mapping[str, int]) -> float:
+def rows(
+    states: HiddenStates, batch_size: int, estimators: Sequence[str], fractions: Sequence[float]
+) -> list[dict[str, Any]]:
+    """Every estimate at every layer: one row per (stack, layer, positions, estimator, fraction).
+
+    `mean` and `std` are over batches of `batch_size` vectors; `stderr` is the standard error of the mean that they
+    show, `stderr_facco` (TwoNN only) the one that its law predicts. `fraction` is null for the other estimators.
+    `rows_dropped` counts repeated vectors in all batches. What cannot be estimated is null, with the reason.
+    """
+    settings = [(name, f) for name in estimators for f in (fractions if name == "twonn" else [None])]
+    return [row for cell in states.cells(batch_size) for row in _rows(cell, settings)]
+
+
+def _rows(cell: Cell, settings: Sequence[tuple[str, float | None]]) -> list[dict[str, Any]]:
+    """One row per (estimator, fraction); neighbours are searched once for all of them."""
+    needed = max(NEIGHBORS[name] for name, _ in settings)
+    graphs: list[np.ndarray] = []
+    dropped, failure = 0, None
+    try:
+        for batch in cell.batches:
+            different, repeated = distinct(as_float64(batch))
+            dropped += repeated
+            graphs.append(nearest_distances(different, min(needed, len(different) - 1)))
+    except ValueError as error:
+        failure = cell.failure(error)
+    found = []
+    for name, fraction in settings:
+        value = failure or cell.over_batches(partial(_estimate, name, fraction, NEIGHBORS), graphs)
+        errors = _standard_errors(name, fraction, value, [len(graph) for graph in graphs])
+        columns = {"estimator": name, "fraction": fraction, "rows_dropped": dropped}
+        found.append({**cell.columns, **columns, **value, **errors})
+    return found
+
+
+def _standard_errors(
+    name: str, fraction: float | None, value: Mapping[str, Any], counts: Sequence[int]
+) -> dict[str, float | None]:
+    """Of the mean over batches of `counts` vectors: what the batches show, and what TwoNN's law predicts."""
+    mean, std, batches = value["mean"], value["std"], len(counts)
+    predicted = None
+    if name == "twonn" and mean is not None:
+        predicted = math.hypot(*(standard_error(mean, n, fraction) for n in counts)) / batches
+    return {"stderr": None if std is None else std / math.sqrt(batches), "stderr_facco": predicted}
+
+
+def _estimate(
+    name: str, fraction: float | None, neighbors: Mapping[str, int], distances: np.ndarray
+) -> float:
     """One estimator by name; ValueError says which one failed and why."""
-    if distances.shape[1] < neighbors[name]:
-        raise ValueError(
-            f"{name} looks at {neighbors[name]} neighbours, but {len(distances)} different vectors have "
-            f"{len(distances) - 1} each"
-        )
+    n, k = distances.shape
+    if k < neighbors[name]:
+        raise ValueError(f"{name}: {n} different vectors have {n - 1} neighbours each, not {neighbors[name]}")
     try:
         if name == "twonn":
             return twonn(distances, fraction)

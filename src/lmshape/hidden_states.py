@@ -1,0 +1,171 @@
+"""A sample of token vectors at every layer of a model, kept on disk: how it is drawn, written and read.
+
+A folder holds, for each stack (`decoder`, `encoder`, or both), `<stack>.npy`, float32 (layers + 1, tokens, width),
+and `<stack>_positions.npy`, (tokens,) the position of each token in its sequence; and `hidden_states.json`. Tokens
+are in random order. Layer 0 is what enters the first block, layer i what leaves block i, before any final norm.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmshape.errors import LmshapeError
+from lmshape.files import writing
+from lmshape.sampling import draw
+
+log = logging.getLogger(__name__)
+
+POSITIONS = ("all", "without_first")  # of each sequence; its first token often carries massive activations
+ABOUT = "hidden_states.json"
+
+
+# --- writing -------------------------------------------------------------------------------------------
+
+
+def collect(
+    model: str | Path,
+    sequences: Sequence[np.ndarray],
+    folder: str | Path,
+    *,
+    name: str,
+    architecture: str,
+    vectors: int,
+    dtype: str = "float32",
+    device: str = "cpu",
+    seed: int = 0,
+) -> None:
+    """Run a transformers model over token-id sequences and keep a sample of its vectors at every layer in `folder`.
+
+    `model` is a folder, or a GGUF file; `name` is what messages call it; `architecture` is decoder, encoder or
+    encoder-decoder; `vectors` are as many as the measures will read, batches x batch size. Rows go to disk
+    as they come, so that no more than one forward pass is ever in memory. Values that are not finite are logged as
+    errors by layer and kept: what is measured there fails, and the other layers keep their results.
+    """
+    from lmshape import layers  # torch and transformers: those who read the folder do without them
+
+    if not sequences:
+        raise LmshapeError(f"{name}: there is no text to read")
+    sample = draw([len(sequence) for sequence in sequences], vectors, seed)
+    reader = layers.Reader(layers.load(model, name, dtype, device), architecture, name)
+    shapes = reader.shapes(sequences[0])
+    with writing(folder) as temporary:
+        temporary.mkdir()
+        files = _Files(temporary, shapes, len(sample.positions))
+        reader.run(sequences, sample, files.put)
+        files.close(name)
+        for stack in shapes:
+            np.save(temporary / f"{stack}_positions.npy", sample.positions)
+        about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "vectors": vectors}
+        about["stacks"] = {stack: layers for stack, (layers, _) in shapes.items()}
+        (temporary / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+
+
+class _Files:
+    """One memory-mapped file per stack, filled in any order, and a count of what is not finite."""
+
+    def __init__(self, folder: Path, shapes: dict[str, tuple[int, int]], tokens: int):
+        self.maps = {
+            stack: np.lib.format.open_memmap(
+                folder / f"{stack}.npy", "w+", np.float32, (layers + 1, tokens, width)
+            )
+            for stack, (layers, width) in shapes.items()
+        }
+        self.bad: Counter[tuple[str, int]] = Counter()
+
+    def put(self, stack: str, layer: int, indices: np.ndarray, rows: np.ndarray) -> None:
+        """Keep `rows` (n, width) as the vectors of tokens `indices` (n,) at one layer."""
+        self.maps[stack][layer, indices] = rows
+        self.bad[stack, layer] += int(rows.size - np.isfinite(rows).sum())
+
+    def close(self, name: str) -> None:
+        for (stack, layer), count in sorted(self.bad.items()):
+            if count:
+                log.error("%s, %s layer %d: %d values are not finite", name, stack, layer, count)
+        for stack in self.maps:
+            self.maps[stack].flush()
+
+
+# --- reading -------------------------------------------------------------------------------------------
+
+
+class HiddenStates:
+    """The folder that `collect` wrote. Only the vectors that are asked for are read."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        about = json.loads((self.folder / ABOUT).read_text(encoding="utf-8"))
+        self.name: str = about["name"]
+        self.dtype: str = about["dtype"]
+        self.seed: int = about["seed"]
+        self._vectors: int = about["vectors"]
+        self._layers: dict[str, int] = about["stacks"]
+
+    @property
+    def stacks(self) -> list[str]:
+        return list(self._layers)
+
+    def layers(self, stack: str) -> int:
+        """Blocks of a stack: there are vectors for layers 0 to this one."""
+        return self._layers[stack]
+
+    def vectors(self, stack: str, layer: int, positions: str) -> np.ndarray:
+        """Vectors of one layer, (n, width) float32, in random order; fewer than asked for if the text was short."""
+        rows = np.load(self.folder / f"{stack}.npy", mmap_mode="r")[layer]
+        if positions == "without_first":
+            chosen = np.flatnonzero(np.load(self.folder / f"{stack}_positions.npy") > 0)[: self._vectors]
+            return np.asarray(rows[chosen])
+        return np.array(rows[: self._vectors])
+
+    def cells(self, batch_size: int) -> Iterator["Cell"]:
+        """Every (stack, layer, positions), each with as many whole batches as there are vectors for."""
+        for stack in self.stacks:
+            for layer in range(self.layers(stack) + 1):
+                for positions in POSITIONS:
+                    X = self.vectors(stack, layer, positions)
+                    batches = len(X) // batch_size
+                    columns = {
+                        "stack": stack,
+                        "layer": layer,
+                        "layers": self.layers(stack),
+                        "positions": positions,
+                        "batches": batches,
+                        "batch_size": batch_size,
+                        "seed": self.seed,
+                        "dtype": self.dtype,
+                    }
+                    place = f"{self.name}, {stack} layer {layer}, positions {positions}"
+                    whole = [X[i * batch_size : (i + 1) * batch_size] for i in range(batches)]
+                    yield Cell(columns, whole, place)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (stack, layer, positions): the columns that say so, its batches, and its name in messages."""
+
+    columns: dict[str, Any]
+    batches: list[np.ndarray]
+    place: str
+
+    def over_batches(self, measure: Callable[[Any], float], batches: Sequence[Any]) -> dict[str, Any]:
+        """Mean of a measure over batches, and its standard deviation (null for one batch).
+
+        A batch that cannot be measured (ValueError) makes the value null, with the reason.
+        """
+        try:
+            if not batches:
+                raise ValueError(f"fewer vectors than one batch of {self.columns['batch_size']}")
+            values = np.array([measure(batch) for batch in batches])
+        except ValueError as error:
+            return self.failure(error)
+        std = float(values.std(ddof=1)) if len(values) > 1 else None
+        return {"mean": float(values.mean()), "std": std, "reason": None}
+
+    def failure(self, error: ValueError) -> dict[str, Any]:
+        """The null, and the reason why."""
+        return {"mean": None, "std": None, "reason": f"{self.place}: {error}"}

@@ -1,0 +1,211 @@
+"""The folder of hidden states: what is kept of which token, and what becomes of layers that cannot be measured."""
+
+import logging
+
+import numpy as np
+import pytest
+from fake_model import WIDTH, FakeModel, sequences
+
+from lmshape import anisotropy, intrinsic_dimension, layers
+from lmshape.errors import LmshapeError
+from lmshape.hidden_states import HiddenStates, collect
+
+KEYS = {
+    "stack", "layer", "layers", "positions", "batches", "batch_size", "seed", "dtype", "mean", "std", "rows_dropped",
+    "reason",
+}  # fmt: skip
+
+
+@pytest.fixture
+def states(tmp_path, monkeypatch):
+    """Collect from a fake model; returns the folder, read."""
+
+    def make(model=None, vectors=100, seed=0, text=None, folder="states"):
+        monkeypatch.setattr(layers, "load", lambda *_: model or FakeModel())
+        collect(
+            "nowhere", text or sequences(), tmp_path / folder,
+            name="fake 3x4 step 7", architecture="decoder", vectors=vectors, seed=seed,
+        )  # fmt: skip
+        return HiddenStates(tmp_path / folder)
+
+    return make
+
+
+def test_every_layer_holds_the_same_tokens_from_what_enters_the_first_block_to_what_leaves_the_last(states):
+    found = states()
+    text = sequences()
+    place = {
+        int(token): position for sequence in text for position, token in enumerate(sequence)
+    }  # no id occurs twice
+    assert found.stacks == ["decoder"] and found.layers("decoder") == 4
+    first = found.vectors("decoder", 0, "all")
+    assert first.shape == (100, WIDTH) and len(np.unique(first[:, 0])) == 100
+    for layer in range(5):
+        vectors = found.vectors("decoder", layer, "all")
+        assert (vectors[:, 0] == first[:, 0]).all()
+        assert [place[token] for token in vectors[:, 0].astype(int)] == vectors[:, 1].tolist()
+        assert (vectors[:, 2] == layer).all(), "the final norm would have made these 0"
+
+
+def test_without_first_has_as_many_vectors_and_none_at_the_beginning_of_a_sequence(states):
+    found = states()
+    assert (found.vectors("decoder", 2, "all")[:, 1] == 0).any()
+    others = found.vectors("decoder", 2, "without_first")
+    assert others.shape == (100, WIDTH) and (others[:, 1] > 0).all()
+
+
+def test_vectors_are_in_random_order_repeated_by_the_seed(states):
+    one = states(seed=1, folder="one").vectors("decoder", 1, "all")
+    assert (one == states(seed=1, folder="again").vectors("decoder", 1, "all")).all()
+    assert (one != states(seed=2, folder="two").vectors("decoder", 1, "all")).any()
+    assert abs(np.corrcoef(np.arange(100), one[:, 0])[0, 1]) < 0.3
+
+
+def test_a_failed_job_leaves_no_folder(states, tmp_path):
+    with pytest.raises(LmshapeError, match="fake 3x4 step 7: no memory for one sequence"):
+        states(FakeModel(memory=8))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(LmshapeError, match="there is no text"):
+        collect("nowhere", [], tmp_path / "none", name="fake", architecture="decoder", vectors=1)
+
+
+def rows_of(found, batch_size=20):
+    return {
+        "anisotropy": anisotropy.rows(found, batch_size),
+        "intrinsic_dimension": intrinsic_dimension.rows(found, batch_size, ["twonn", "mada"], [0.9, 0.2]),
+    }
+
+
+def random_states(tmp_path, spoil=None, vectors=600, tokens=None, layers=3):
+    """A folder with random vectors, as `collect` would write it; `spoil` changes a layer's array in place."""
+    folder = tmp_path / "random"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    tokens = tokens or vectors + 50
+    X = rng.standard_normal((layers + 1, tokens, 6)).astype(np.float32)
+    if spoil:
+        spoil(X)
+    np.save(folder / "encoder.npy", X)
+    np.save(folder / "encoder_positions.npy", rng.integers(0, 10, tokens))
+    (folder / "hidden_states.json").write_text(
+        f'{{"name": "bert-small 96x4 step 16", "dtype": "bfloat16", "seed": 5, "vectors": {vectors},'
+        f' "stacks": {{"encoder": {layers}}}}}'
+    )
+    return HiddenStates(folder)
+
+
+def test_rows_have_one_value_per_layer_positions_and_measure(tmp_path):
+    found = random_states(tmp_path)
+    rows = rows_of(found, 200)
+    assert len(rows["anisotropy"]) == 4 * 2 * 5
+    assert len(rows["intrinsic_dimension"]) == 4 * 2 * 3
+    for row in rows["anisotropy"] + rows["intrinsic_dimension"]:
+        assert row.keys() >= KEYS and row["reason"] is None
+        assert (row["batches"], row["batch_size"], row["seed"], row["dtype"]) == (
+            len(found.vectors("encoder", 0, row["positions"])) // 200, 200, 5, "bfloat16",
+        )  # fmt: skip
+
+
+def test_a_row_is_the_mean_and_spread_over_batches(tmp_path):
+    found = random_states(tmp_path)
+    X = found.vectors("encoder", 2, "all")
+    batches = [X[i : i + 200] for i in (0, 200, 400)]
+    key = {"layer": 2, "positions": "all"}
+    wanted = {
+        ("svd", False): [anisotropy.anisotropy(batch, center=False) for batch in batches],
+        ("average_cosine", True): [anisotropy.average_cosine(batch, center=True) for batch in batches],
+        ("largest_norms", True): [anisotropy.norm_variance_share(batch) for batch in batches],
+    }
+    rows = rows_of(found, 200)
+    for (measure, centered), values in wanted.items():
+        row = one(rows["anisotropy"], measure=measure, centered=centered, **key)
+        assert row["mean"] == pytest.approx(np.mean(values)) and row["std"] == pytest.approx(
+            np.std(values, ddof=1)
+        )
+    values = [intrinsic_dimension.estimate(batch, ["twonn"], 0.2)["twonn"] for batch in batches]
+    row = one(rows["intrinsic_dimension"], estimator="twonn", fraction=0.2, **key)
+    assert row["mean"] == pytest.approx(np.mean(values))
+    assert row["stderr"] == pytest.approx(np.std(values, ddof=1) / 3**0.5)
+    assert row["stderr_facco"] == pytest.approx(np.mean(values) / (3 * 40) ** 0.5)
+    assert one(rows["intrinsic_dimension"], estimator="mada", **key)["stderr_facco"] is None
+
+
+def one(rows, **key):
+    found = [row for row in rows if all(row[name] == value for name, value in key.items())]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_repeated_vectors_are_dropped_and_counted(tmp_path):
+    def spoil(X):
+        X[1, 100:130] = X[1, :30]
+
+    rows = rows_of(random_states(tmp_path, spoil), 200)["intrinsic_dimension"]
+    dropped = {row["layer"]: row["rows_dropped"] for row in rows if row["positions"] == "all"}
+    assert dropped == {0: 0, 1: 30, 2: 0, 3: 0}
+
+
+def test_one_batch_has_no_spread(tmp_path):
+    for row in sum(rows_of(random_states(tmp_path), 500).values(), []):
+        assert row["batches"] == 1 and row["std"] is None and row["mean"] is not None
+
+
+# --- traps ---------------------------------------------------------------------------------------------
+
+
+def check_only_layer_fails(rows, layer, reason):
+    for row in sum(rows.values(), []):
+        if row["layer"] == layer:
+            assert row["mean"] is None and row["std"] is None
+            assert reason in row["reason"]
+            assert (
+                f"bert-small 96x4 step 16, encoder layer {layer}, positions {row['positions']}"
+                in row["reason"]
+            )
+        else:
+            assert row["mean"] is not None and row["reason"] is None
+
+
+def test_trap_24_a_nan_makes_its_layer_null_by_name_and_leaves_the_others(tmp_path):
+    def spoil(X):
+        X[2, :200:7, 1] = np.nan
+        X[2, 3, 2] = np.inf
+
+    check_only_layer_fails(rows_of(random_states(tmp_path, spoil), 200), 2, "values are not finite")
+
+
+def test_trap_25_a_layer_of_equal_vectors_is_null_with_a_reason_and_leaves_the_others(tmp_path):
+    def spoil(X):
+        X[0] = 0.1
+
+    check_only_layer_fails(rows_of(random_states(tmp_path, spoil), 200), 0, "all 200 vectors are equal")
+
+
+def test_trap_25_fewer_vectors_than_a_batch_are_null_with_a_reason(tmp_path):
+    for row in sum(rows_of(random_states(tmp_path, tokens=150), 200).values(), []):
+        assert row["mean"] is None and row["batches"] == 0
+        assert "fewer vectors than one batch of 200" in row["reason"]
+
+
+def test_trap_25_fewer_different_vectors_than_neighbours_fail_only_the_estimators_that_need_them(tmp_path):
+    def spoil(X):
+        X[1] = X[1, np.arange(X.shape[1]) % 50]
+
+    found = random_states(tmp_path, spoil)
+    rows = intrinsic_dimension.rows(found, 200, ["twonn", "mada", "mom"], [0.9])
+    for row in rows:
+        if row["layer"] == 1 and row["estimator"] == "mom":
+            assert (
+                row["mean"] is None and "mom: 50 different vectors have 49 neighbours each" in row["reason"]
+            )
+        else:
+            assert row["mean"] is not None
+
+
+def test_trap_24_collecting_logs_a_layer_that_is_not_finite_and_keeps_the_others(states, caplog):
+    with caplog.at_level(logging.ERROR):
+        found = states(FakeModel(spoilt={3: np.nan}))
+    assert "fake 3x4 step 7, decoder layer 3: " in caplog.text and "not finite" in caplog.text
+    assert "layer 2" not in caplog.text
+    assert np.isfinite(found.vectors("decoder", 2, "all")).all()
+    assert np.isnan(found.vectors("decoder", 3, "all")).all()

