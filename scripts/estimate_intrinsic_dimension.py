@@ -1,1 +1,17 @@
-"""later"""
+"""Estimate the intrinsic dimension of one model's hidden states at every layer."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import intrinsic_dimension, tables
+from lmshape.hidden_states import HiddenStates
+
+settings = snakemake.params.settings
+rows = intrinsic_dimension.rows(
+    HiddenStates(snakemake.input[0]),
+    snakemake.params.batch_size,
+    settings["estimators"],
+    settings["fractions"],
+)
+tables.save_rows(rows, snakemake.params.columns, snakemake.output[0])

@@ -1,1 +1,30 @@
-"""later"""
+"""Run one model over the held-out text and keep a sample of its token vectors at every layer."""
+
+from lmshape import job
+
+device = job.start(snakemake)
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from lmshape import hidden_states, sampling
+
+torch.set_num_threads(snakemake.threads)
+settings, text = snakemake.params.settings, np.load(snakemake.input.token_ids)
+folder = Path(snakemake.input.model) / snakemake.params.within
+frame = (text["before"], text["after"])
+length, seed = settings["sequence_length"], settings["seed"]
+sequences = sampling.cut(text["ids"], text["bounds"], length, settings["tokens"], seed, frame)
+hidden_states.collect(
+    next(folder.glob("*.gguf"), folder),
+    sequences,
+    snakemake.output[0],
+    name="/".join(snakemake.wildcards),
+    architecture=snakemake.params.architecture,
+    vectors=settings["batches"] * settings["batch_size"],
+    dtype=settings["dtype"],
+    device=device,
+    seed=seed,
+)

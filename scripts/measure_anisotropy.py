@@ -1,1 +1,11 @@
-"""later"""
+"""Measure the anisotropy of one model's hidden states at every layer."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import anisotropy, tables
+from lmshape.hidden_states import HiddenStates
+
+rows = anisotropy.rows(HiddenStates(snakemake.input[0]), snakemake.params.batch_size)
+tables.save_rows(rows, snakemake.params.columns, snakemake.output[0])

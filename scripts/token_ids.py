@@ -1,4 +1,4 @@
-"""Tokenize the held-out text once for every tokenizer."""
+"""Tokenize the held-out text once for every tokenizer; beside it, the special tokens that frame a text."""
 
 from lmshape import job
 
@@ -13,6 +13,7 @@ from lmshape.files import writing
 
 articles = text.read(Path(snakemake.input.text))
 tokenizer = tokens.load_tokenizer(snakemake.input.tokenizer)
+before, after = tokens.frame(tokenizer)
 ids, bounds = tokens.token_ids([article.text for article in articles], tokenizer, special=False)
 with writing(snakemake.output[0]) as path, path.open("wb") as file:
-    np.savez_compressed(file, ids=ids, bounds=bounds)
+    np.savez_compressed(file, ids=ids, bounds=bounds, before=before, after=after)

@@ -10,7 +10,7 @@ import polars as pl
 
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
-LARGEST_NORMS = "norm_variance_share"  # as the anisotropy table names it
+LARGEST_NORMS = "largest_norms"  # as the anisotropy table names it
 
 
 class NoData(Exception):

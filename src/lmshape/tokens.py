@@ -97,6 +97,13 @@ def token_ids(
     return np.concatenate(ids) if ids else np.empty(0, np.int32), np.cumsum(lengths, dtype=np.int64)
 
 
+def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that a tokenizer puts before and after a text by default, e.g. ([CLS], [SEP])."""
+    framed, plain = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (True, False))
+    start = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
+    return framed[:start], framed[start + len(plain) :]
+
+
 def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length: int = 2048) -> Counts:
     """Count the tokens of a data set's documents and queries; `name` is what tables call the tokenizer."""
     return count_with(load_tokenizer(tokenizer_folder), dataset, name, max_length)

@@ -73,7 +73,7 @@ def anisotropy() -> pl.DataFrame:
         ("svd", False),
         ("average_cosine", True),
         ("average_cosine", False),
-        ("norm_variance_share", True),
+        ("largest_norms", True),
     )
     rows = []
     for (suite, size, parameters, stack, _, blocks, steps), (measure, centered) in product(MODELS, measures):
