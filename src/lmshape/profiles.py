@@ -1,0 +1,156 @@
+"""Two claims about shapes as numbers with an uncertainty: bells over layers, and a rise then a fall over training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+DRAWS = 2000  # of the noise, seeded: the tables of two runs are the same
+MODEL = ["suite", "size", "stack", "positions"]
+
+
+@dataclass(frozen=True)
+class Bell:
+    """How much higher a profile is in the middle third of the layers than at the ends.
+
+    `contrast` = `middle` - `ends`, with `stderr`; `peak_depth` is where the highest layer lies, 0 (what enters the
+    first block) to 1 (what leaves the last).
+    """
+
+    middle: float
+    ends: float
+    contrast: float
+    stderr: float | None
+    peak_depth: float
+
+
+@dataclass(frozen=True)
+class RiseAndFall:
+    """How far a value rises from the first step to its peak, and falls from there to the last step.
+
+    `peak_low` and `peak_high` hold the peak's step in 95 of 100 repetitions of the noise. `chance` is how often
+    values that do not change at all would seem, by noise alone, both to rise and to fall as much as these.
+    """
+
+    peak_step: int
+    peak_low: int | None
+    peak_high: int | None
+    rise: float
+    rise_stderr: float | None
+    fall: float
+    fall_stderr: float | None
+    chance: float | None
+
+
+def bell(values: Sequence[float], stderrs: Sequence[float] | None = None) -> Bell:
+    """The bell of a profile: one value per layer, layer 0 to the last, NaN where one is missing.
+
+    Layers are measured on the same tokens, so their errors can move together. `stderr` is therefore the sum of the
+    mean standard errors in the middle and at the ends: what it can be at most, however they are correlated.
+
+    Raises ValueError where the middle third or the ends have no value.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    depth = np.arange(len(values)) / max(len(values) - 1, 1)
+    middle = (depth >= 1 / 3) & (depth <= 2 / 3)
+    known = np.isfinite(values)
+    if not (known & middle).any() or not (known & ~middle).any():
+        raise ValueError("no value in the middle third of the layers, or none at the ends")
+    inside, outside = (values[known & part].mean() for part in (middle, ~middle))
+    stderr = None
+    if stderrs is not None:
+        stderr = sum(float(np.asarray(stderrs)[known & part].mean()) for part in (middle, ~middle))
+    peak = depth[np.nanargmax(values)]
+    return Bell(float(inside), float(outside), float(inside - outside), stderr, float(peak))
+
+
+def rise_and_fall(
+    steps: Sequence[int], values: Sequence[float], stderrs: Sequence[float] | None = None, seed: int = 0
+) -> RiseAndFall:
+    """Where a value peaks over training, and how far it rises before and falls after.
+
+    `values` and their standard errors belong to `steps`, in ascending order. The uncertainties come from drawing
+    independent normal noise of those errors: around the values, for the peak, and around a constant, for `chance`.
+
+    Raises ValueError for fewer than three steps: there would be no peak between others.
+    """
+    steps, values = np.asarray(steps), np.asarray(values, dtype=np.float64)
+    if len(steps) < 3:
+        raise ValueError(f"{len(steps)} training steps; a rise and a fall take three")
+    peak = int(values.argmax())
+    rise, fall = float(values[peak] - values[0]), float(values[peak] - values[-1])
+    if stderrs is None:
+        return RiseAndFall(int(steps[peak]), None, None, rise, None, fall, None, None)
+    errors = np.asarray(stderrs, dtype=np.float64)
+    noise = errors * np.random.default_rng(seed).standard_normal((DRAWS, len(steps)))
+    peaks = np.quantile(steps[(values + noise).argmax(axis=1)], [0.025, 0.975], method="closest_observation")
+    by_chance = noise.max(axis=1) - np.maximum(noise[:, 0], noise[:, -1])
+    return RiseAndFall(
+        int(steps[peak]),
+        *map(int, peaks),
+        rise,
+        float(np.hypot(errors[peak], errors[0])) if peak else 0.0,
+        fall,
+        float(np.hypot(errors[peak], errors[-1])) if peak < len(steps) - 1 else 0.0,
+        float((by_chance >= min(rise, fall)).mean()),
+    )
+
+
+def bells(anisotropy: pl.DataFrame) -> pl.DataFrame:
+    """The bell of every model's profile (SVD, centred): one row per suite, size, stack, positions and checkpoint.
+
+    `anisotropy` is the table of that name; `reason` says why a bell is null.
+    """
+    rows = anisotropy.filter(measure="svd", centered=True).sort("layer")
+    rows = rows.with_columns(stderr=pl.col("std").cast(pl.Float64) / pl.col("batches").sqrt())
+
+    def shape(group: pl.DataFrame) -> Bell:
+        return bell(_numbers(group, "mean"), _errors(group))
+
+    return _by_group(rows, [*MODEL, "checkpoint", "step"], shape, Bell)
+
+
+def training_shapes(intrinsic_dimension: pl.DataFrame) -> pl.DataFrame:
+    """Rise and fall of the dimension averaged over layers: one row per model, positions, estimator and fraction.
+
+    `intrinsic_dimension` is the table of that name; models without training steps are left out. A step's standard
+    error is the mean over layers, as if their errors moved together. `reason` says why a shape is null.
+    """
+    numbers = [pl.col(name).cast(pl.Float64).mean() for name in ("mean", "stderr")]
+    keys = [*MODEL, "estimator", "fraction"]
+    rows = intrinsic_dimension.filter(pl.col("step").is_not_null())
+    rows = rows.group_by(*keys, "step").agg(*numbers).filter(pl.col("mean").is_not_null()).sort("step")
+
+    def shape(group: pl.DataFrame) -> RiseAndFall:
+        return rise_and_fall(group["step"].to_list(), _numbers(group, "mean"), _errors(group))
+
+    return _by_group(rows, keys, shape, RiseAndFall)
+
+
+def _by_group(
+    rows: pl.DataFrame, keys: Sequence[str], shape: Callable[[pl.DataFrame], Any], kind: type
+) -> pl.DataFrame:
+    """One row per group, in the order of the keys: a `kind`'s fields, or nulls and the reason."""
+    found = []
+    for values, group in rows.group_by(keys, maintain_order=True):
+        key = dict(zip(keys, values, strict=True))
+        try:
+            found.append(key | asdict(shape(group)) | {"reason": None})
+        except ValueError as error:
+            found.append(key | dict.fromkeys(kind.__dataclass_fields__) | {"reason": str(error)})
+    schema = {name: rows.schema[name] for name in keys}
+    schema |= {name: pl.Int64 if "step" in name or name in ("peak_low", "peak_high") else pl.Float64
+               for name in kind.__dataclass_fields__}  # fmt: skip
+    return pl.DataFrame(found, schema=schema | {"reason": pl.String}).sort(keys, nulls_last=True)
+
+
+def _numbers(group: pl.DataFrame, column: str) -> np.ndarray:
+    return group[column].cast(pl.Float64).to_numpy()  # null becomes NaN
+
+
+def _errors(group: pl.DataFrame) -> np.ndarray | None:
+    """Standard errors, or None where one is missing beside a value (a single batch has no spread)."""
+    known = group.filter(pl.col("mean").is_not_null())
+    return None if known["stderr"].null_count() else _numbers(group, "stderr")

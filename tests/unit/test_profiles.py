@@ -1,0 +1,139 @@
+"""Shapes as numbers: profiles with and without a bell, values that rise and fall and values that only seem to."""
+
+import numpy as np
+import polars as pl
+import pytest
+from synthetic_tables import all_tables
+
+from lmshape.profiles import bell, bells, rise_and_fall, training_shapes
+
+# --- bells ---------------------------------------------------------------------------------------------
+
+
+def test_a_bell_is_the_middle_third_above_the_ends():
+    found = bell([0.1, 0.1, 0.8, 0.9, 0.7, 0.1, 0.1], [0.01] * 7)
+    assert found.middle == pytest.approx(0.8) and found.ends == pytest.approx(0.1)
+    assert found.contrast == pytest.approx(0.7)
+    assert found.peak_depth == pytest.approx(0.5)
+    assert found.stderr == pytest.approx(0.02)
+
+
+def test_a_flat_profile_has_no_contrast_and_a_bowl_a_negative_one():
+    assert bell([0.3] * 13).contrast == pytest.approx(0)
+    assert bell([1, 0.1, 0.1, 1]).contrast == pytest.approx(-0.9)
+    assert bell([0.3] * 13).stderr is None
+
+
+def test_a_slope_is_no_bell():
+    found = bell(np.linspace(0, 1, 31))
+    assert abs(found.contrast) < 0.01 and found.peak_depth == 1
+
+
+def test_stderr_bounds_the_scatter_of_the_contrast_even_if_errors_of_layers_move_together():
+    rng = np.random.default_rng(0)
+    profile, sign = np.array([0.1, 0.1, 0.8, 0.9, 0.7, 0.1, 0.1]), np.array([-1, -1, 1, 1, 1, -1, -1])
+    independent = [bell(profile + 0.02 * rng.standard_normal(7)).contrast for _ in range(300)]
+    together = [bell(profile + 0.02 * sign * rng.standard_normal()).contrast for _ in range(300)]
+    bound = bell(profile, [0.02] * 7).stderr
+    assert np.std(independent) < bound
+    assert np.std(together) == pytest.approx(bound, rel=0.15)
+
+
+def test_missing_layers_are_passed_over_and_a_missing_third_is_an_error():
+    assert bell([0.1, np.nan, 0.8, np.nan, 0.8, 0.1, 0.1]).contrast == pytest.approx(0.7)
+    with pytest.raises(ValueError, match="middle third"):
+        bell([0.1, 0.1, np.nan, np.nan, np.nan, 0.1, 0.1])
+    with pytest.raises(ValueError, match="middle third"):
+        bell([0.1])
+
+
+# --- rise and fall -------------------------------------------------------------------------------------
+
+STEPS = [0, 1, 4, 16, 64, 256]
+
+
+def test_rise_and_fall_are_measured_from_the_peak():
+    found = rise_and_fall(STEPS, [5, 6, 9, 12, 10, 8], [0.1] * 6)
+    assert found.peak_step == found.peak_low == found.peak_high == 16
+    assert (found.rise, found.fall) == (7, 4)
+    assert found.rise_stderr == found.fall_stderr == pytest.approx(0.1 * 2**0.5)
+    assert found.chance == 0
+
+
+def test_a_value_that_only_rises_does_not_fall():
+    found = rise_and_fall(STEPS, [1, 2, 3, 4, 5, 6], [0.1] * 6)
+    assert found.peak_step == 256 and found.fall == 0 and found.fall_stderr == 0
+    assert found.chance == 1
+
+
+def test_noise_alone_is_recognised_and_a_true_rise_and_fall_is_not_taken_for_it():
+    rng = np.random.default_rng(0)
+    errors = np.full(6, 0.3)
+    flat = [rise_and_fall(STEPS, 8 + errors * rng.standard_normal(6), errors).chance for _ in range(200)]
+    assert np.mean(np.array(flat) < 0.05) == pytest.approx(0.05, abs=0.04)  # as often as it should
+    true = [5, 6, 7, 9, 8, 7] + errors * rng.standard_normal((50, 6))
+    assert np.mean([rise_and_fall(STEPS, values, errors).chance < 0.05 for values in true]) > 0.9
+
+
+def test_a_peak_between_equal_steps_is_known_only_to_lie_in_a_range():
+    found = rise_and_fall(STEPS, [1, 5, 9, 9.01, 5, 1], [0.2] * 6)
+    assert (found.peak_low, found.peak_high) == (4, 16)
+
+
+def test_without_standard_errors_there_is_no_uncertainty_to_tell():
+    found = rise_and_fall(STEPS, [5, 6, 9, 12, 10, 8])
+    assert found.peak_step == 16 and found.rise == 7
+    assert found.chance is found.peak_low is found.peak_high is found.rise_stderr is found.fall_stderr is None
+
+
+def test_two_steps_are_too_few():
+    with pytest.raises(ValueError, match="2 training steps"):
+        rise_and_fall([0, 1], [1, 2])
+
+
+# --- tables --------------------------------------------------------------------------------------------
+
+TABLES = all_tables()
+
+
+def test_bells_of_a_table_are_those_of_its_profiles():
+    table = TABLES["anisotropy"]
+    found = bells(table)
+    keys = {"suite": "smollm2", "size": "135m", "positions": "all"}
+    profile = table.filter(measure="svd", centered=True, **keys).sort("layer")
+    row = found.filter(**keys)
+    assert row.height == 1
+    want = bell(profile["mean"].to_numpy(), profile["std"].to_numpy() / 2)  # of 4 batches
+    assert row["contrast"].item() == pytest.approx(want.contrast) and want.contrast > 0.3
+    assert row["stderr"].item() == pytest.approx(want.stderr)
+    assert found.filter(suite="minilm")["contrast"].max() < 0.1
+    assert found.height == table.unique(["suite", "size", "stack", "positions", "checkpoint"]).height
+    assert found["reason"].null_count() == found.height
+
+
+def test_training_shapes_average_over_layers_and_leave_out_models_without_steps():
+    table = TABLES["intrinsic_dimension"]
+    found = training_shapes(table)
+    assert set(found["suite"]) == {"neox-small", "bert-small"}
+    keys = {"suite": "neox-small", "size": "64x3", "positions": "all", "estimator": "mada"}
+    steps = table.filter(**keys).group_by("step").agg(pl.mean("mean")).sort("step")
+    row = found.filter(**keys).row(0, named=True)
+    want = rise_and_fall(steps["step"].to_list(), steps["mean"].to_list(), [0.2] * steps.height)
+    assert row["peak_step"] == want.peak_step and row["fraction"] is None
+    assert (row["rise"], row["fall"], row["chance"]) == pytest.approx((want.rise, want.fall, want.chance))
+
+
+def test_a_shape_that_cannot_be_told_is_null_with_a_reason():
+    table = TABLES["anisotropy"].with_columns(
+        mean=pl.when(pl.col("suite") == "minilm").then(None).otherwise("mean")
+    )
+    row = bells(table).filter(suite="minilm").row(0, named=True)
+    assert row["contrast"] is None and "middle third" in row["reason"]
+    two = training_shapes(TABLES["intrinsic_dimension"].filter(pl.col("step") < 4))
+    assert two["peak_step"].null_count() == two.height and "2 training steps" in two["reason"][0]
+
+
+def test_a_single_batch_gives_shapes_without_uncertainty():
+    table = TABLES["anisotropy"].with_columns(std=pl.lit(None, pl.Float64), batches=1)
+    found = bells(table)
+    assert found["contrast"].null_count() == 0 and found["stderr"].null_count() == found.height
