@@ -6,6 +6,6 @@ job.start(snakemake)
 
 from lmshape import tables
 
-frame = tables.collect(snakemake.input)
+frame = tables.flag_repeats(tables.collect(snakemake.input))
 for output in snakemake.output:
     tables.write(frame, output)

@@ -27,6 +27,18 @@ def collect(paths: Iterable[str | Path]) -> pl.DataFrame:
     return pl.concat(frames, how="diagonal_relaxed")
 
 
+def flag_repeats(frame: pl.DataFrame) -> pl.DataFrame:
+    """Add `same_table_as`: the first checkpoint of the size that served the very same embedding table, if another.
+
+    Some published step branches hold the weights of another step. A frame that knows no tables stays as it is.
+    """
+    if "table_sha256" not in frame.columns:
+        return frame
+    one = ["suite", "size", "side", "table_sha256"]
+    first = pl.col("checkpoint").sort_by("step", nulls_last=True).first().over(one)
+    return frame.with_columns(same_table_as=pl.when(first != pl.col("checkpoint")).then(first))
+
+
 def write(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a frame as its name's ending says: .parquet or .csv."""
     with writing(path) as temporary:

@@ -31,3 +31,20 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
 def test_a_job_without_rows_is_an_error(tmp_path):
     with pytest.raises(LmshapeError, match="at least one row"):
         tables.save_rows([], {}, tmp_path / "a.parquet")
+
+
+def test_checkpoints_that_serve_one_table_are_flagged():
+    """Trap: step branches that hold the weights of another step."""
+    rows = [
+        {"suite": "p", "size": size, "side": "input", "checkpoint": checkpoint, "step": step, "table_sha256": digest}
+        for size, checkpoint, step, digest in [
+            ("a", "main", None, "x"),
+            ("a", "step8", 8, "y"),
+            ("a", "step4", 4, "y"),
+            ("a", "step16", 16, "x"),
+            ("b", "step16", 16, "y"),
+        ]
+    ]
+    frame = tables.flag_repeats(pl.DataFrame(rows))
+    assert frame["same_table_as"].to_list() == ["step16", "step4", None, None, None]
+    assert tables.flag_repeats(pl.DataFrame({"a": [1]})).columns == ["a"]
