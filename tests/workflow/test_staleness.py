@@ -1,0 +1,316 @@
+"""What reruns after a change, as exact sets of jobs.
+
+A small study is run once, in a copy of the repository whose scripts write empty files: each begins with a stub
+and keeps its text behind it, so that the code hash still follows its imports. Every test then changes something
+and reads off a dry run which outputs Snakemake would make. Nothing but the dry run happens, and the change is
+taken back.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lmshape.figure_list import FIGURES
+
+ROOT = Path(__file__).parents[2]
+STUB = """
+import pathlib
+for path in map(pathlib.Path, snakemake.output):
+    is_file = path.suffix[1:] in "parquet csv npz jsonl yaml html svg png safetensors".split()
+    path.touch() if is_file else path.mkdir(exist_ok=True)
+raise SystemExit(0)
+"""
+SUITES = {
+    "toy": {
+        "name": "toy",
+        "title": "On a hub",
+        "architecture": "decoder",
+        "tokenizer": "toy-words",
+        "checkpoints": {"steps": [1, 2]},
+        "sizes": {
+            "s": {"hub": "toys/s", "parameters": 1000, "width": 8, "vocabulary_rows": 50, "layers": 1},
+            "m": {"hub": "toys/m", "parameters": 2000, "width": 16, "vocabulary_rows": 50, "layers": 1},
+        },
+    },
+    "grown": {
+        "name": "grown",
+        "title": "Trained here",
+        "architecture": "encoder",
+        "tokenizer": "grown-words",
+        "pretraining": {"model_type": "bert"},
+        "checkpoints": {"steps": [0, 4]},
+        "sizes": {"s": {"parameters": 1000, "width": 8, "vocabulary_rows": 50, "layers": 1, "heads": 1}},
+    },
+}
+STUDY = {
+    "study": "small",
+    "title": "A small study",
+    "text": {"corpus": {"source": "wikipedia-extract"}, "held_out": 0.5},
+    "retrieval": {
+        "models": {"toy": {"sizes": ["s"], "checkpoints": [1]}, "grown": {}},
+        "datasets": {"docs": {"source": "folder", "path": "docs"}},
+        "ablations": ["original", "random", "crop-4"],
+        "seeds": [0],
+        "random_baseline": {"widths": [8], "seeds": [0]},
+    },
+    "hidden_states": {"models": {"toy": {"sizes": ["s"]}, "grown": {"checkpoints": "all"}}},
+}
+GROWN = [f"grown/s/{checkpoint}" for checkpoint in ("step0", "step4")]
+MEASURED = ["toy/s/main", *GROWN]  # models whose hidden states are measured
+SCORED = [
+    "toy/s/step1/input/original/none",
+    "toy/s/main/input/original/none",
+    "toy/s/main/input/random/0",
+    "toy/s/main/input/crop-4/none",
+    "grown/s/step4/input/original/none",
+    "grown/s/step4/input/random/0",
+    "grown/s/step4/input/crop-4/none",
+]
+
+
+class Copy:
+    """A copy of the repository with a finished study in it."""
+
+    def __init__(self, folder: Path, snakemake: Callable):
+        self.folder = folder
+        self._snakemake = snakemake
+
+    def snakemake(self, *arguments: str, **environment: str) -> str:
+        environment = {"PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        ended = self._snakemake(*arguments, folder=self.folder, **environment)
+        assert ended.returncode == 0, ended.stdout
+        return ended.stdout
+
+    def stale(self, reason: str = "") -> set[str]:
+        """The first output of every job that a run would do (for a `reason`), below the study's results."""
+        said = self.snakemake("--dry-run")
+        jobs = re.findall(r"(?m)^    output: results/small/([^,\n]*).*(?:\n    .*)*?\n    reason: (.*)$", said)
+        return {output for output, why in jobs if reason in why}
+
+    @contextlib.contextmanager
+    def changed(self, name: str, *replacements: tuple[str, str]) -> Iterator[None]:
+        """Replace text in a file for a while; every replacement must find something to replace."""
+        path = self.folder / name
+        before = after = path.read_text()
+        for old, new in replacements:
+            assert old in after, f"{name} does not contain {old!r}"
+            after = after.replace(old, new, 1)
+        path.write_text(after)
+        try:
+            yield
+        finally:
+            path.write_text(before)
+
+    @contextlib.contextmanager
+    def configured(self, name: str, *keys_and_value: object) -> Iterator[None]:
+        """Set one key of a YAML file for a while."""
+        *keys, last, value = keys_and_value
+        content = yaml.safe_load((self.folder / name).read_text())
+        section = content
+        for key in keys:
+            section = section[key]
+        section[last] = value
+        text = (self.folder / name).read_text()
+        with self.changed(name, (text, yaml.safe_dump(content, sort_keys=False))):
+            yield
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory, snakemake: Callable) -> Copy:
+    folder = tmp_path_factory.mktemp("staleness")
+    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("workflow", "scripts", "src", "profiles"):
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
+    for script in (folder / "scripts").glob("*.py"):
+        script.write_text(f"{STUB}\n{script.read_text()}")
+    (folder / "suites").mkdir()
+    for name, suite in SUITES.items():
+        (folder / f"suites/{name}.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
+    (folder / "config.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    copy = Copy(folder, snakemake)
+    copy.snakemake("--quiet", "all")
+    return copy
+
+
+def gathered(table: str, *suites: str) -> set[str]:
+    """What follows from new rows of some suites in one table."""
+    figures = {f"figures/{name}.svg" for name, figure in FIGURES.items() if figure.table == table}
+    by_suite = {f"tables/by_suite/{table}/{suite}.parquet" for suite in suites}
+    return by_suite | {f"tables/{table}.parquet", "report.html"} | figures
+
+
+def retrieval(*combinations: str) -> set[str]:
+    suites = {combination.split("/")[0] for combination in combinations}
+    rows = {f"retrieval/docs/{combination}.parquet" for combination in combinations}
+    return rows | gathered("retrieval", *suites)
+
+
+def geometry(*models: str) -> set[str]:
+    """Both measures of hidden states. These are temporary: remade for one measure, they are new to the other."""
+    suites = {model.split("/")[0] for model in models}
+    remade = {f"hidden_states/{model}" for model in models}
+    remade |= {f"models/{model}" for model in models if model.startswith("toy")}
+    rows = {f"{table}/{model}.parquet" for table in ("anisotropy", "intrinsic_dimension") for model in models}
+    return rows | remade | gathered("anisotropy", *suites) | gathered("intrinsic_dimension", *suites)
+
+
+RESOLVED = {"study.yaml", "report.html"}  # the study as it was resolved is part of the report
+SCORES = {f"retrieval/docs/{combination}.parquet" for combination in SCORED}
+RANDOM = {f"random_baseline/docs/{name}/0.parquet" for name in ("toy-words", "grown-words")}
+BASELINE = RANDOM | gathered("random_baseline", "toy-words", "grown-words")
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "2"])
+def test_trap_3_a_second_run_has_nothing_to_do_under_any_hash_seed(copy, seed):
+    assert "Nothing to be done" in copy.snakemake("--dry-run", PYTHONHASHSEED=seed)
+
+
+def test_nothing_is_stale_with_the_profiles_for_a_workstation_and_a_cluster(copy):
+    assert "Nothing to be done" in copy.snakemake("--dry-run", "--profile", "profiles/local")
+    assert "Nothing to be done" in copy.snakemake("--dry-run", "--profile", "profiles/slurm")
+
+
+# --- code ------------------------------------------------------------------------------------------------
+
+FUNCTION = "\n\ndef added(x):\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "direct", "stale"),
+    [
+        ("anisotropy", {f"anisotropy/{model}.parquet" for model in MEASURED}, geometry(*MEASURED)),
+        (
+            "intrinsic_dimension",
+            {f"intrinsic_dimension/{model}.parquet" for model in MEASURED},
+            geometry(*MEASURED),
+        ),
+        ("random_tables", SCORES | RANDOM, retrieval(*SCORED) | BASELINE),
+        (
+            "figures",
+            {f"figures/{name}.svg" for name in FIGURES},
+            {f"figures/{name}.svg" for name in FIGURES} | {"report.html"},
+        ),
+        ("report", {"report.html"}, {"report.html"}),
+    ],
+)
+def test_trap_1_code_makes_stale_the_rules_that_use_it_and_what_follows(copy, module, direct, stale):
+    path = f"src/lmshape/{module}.py"
+    text = (copy.folder / path).read_text()
+    with copy.changed(path, (text, text + FUNCTION)):
+        assert copy.stale("Params have changed") == direct
+        assert copy.stale() == stale
+
+
+def test_trap_1_a_script_makes_stale_its_own_rule_and_what_follows(copy):
+    with copy.changed("scripts/retrieve.py", ("import pathlib", "import pathlib\n\nLIMIT = 1")):
+        assert copy.stale() == retrieval(*SCORED)
+
+
+def test_the_template_of_the_report_makes_stale_the_report(copy):
+    text = (copy.folder / "src/lmshape/report.html.j2").read_text()
+    with copy.changed("src/lmshape/report.html.j2", (text, text + "\n<p>More.</p>\n")):
+        assert copy.stale() == {"report.html"}
+
+
+@pytest.mark.parametrize("path", ["src/lmshape/anisotropy.py", "src/lmshape/job.py", "scripts/retrieve.py"])
+def test_trap_1_comments_docstrings_and_formatting_make_nothing_stale(copy, path):
+    text = (copy.folder / path).read_text()
+    commented = text.replace("\nimport ", "\n\n# A comment.\nimport ")
+    with copy.changed(path, (text, f'"""Another docstring."""\n{commented}\n\n\n"""The end."""\n')):
+        assert copy.stale() == set()
+
+
+# --- configuration ---------------------------------------------------------------------------------------
+
+
+def test_the_title_touches_the_report_alone(copy):
+    with copy.configured("config.yaml", "title", "Another title"):
+        assert copy.stale() == RESOLVED
+
+
+def test_a_setting_touches_the_measure_that_reads_it(copy):
+    with copy.configured("config.yaml", "intrinsic_dimension", {"fractions": [0.9, 0.2]}):
+        direct = {f"intrinsic_dimension/{model}.parquet" for model in MEASURED}
+        assert copy.stale("Params have changed") == direct | {"study.yaml"}
+        assert copy.stale() == geometry(*MEASURED) | RESOLVED
+
+
+def test_a_setting_that_is_the_default_anyway_touches_nothing(copy):
+    with copy.configured("config.yaml", "retrieval", "bootstrap", 1000):
+        assert copy.stale() == set()
+
+
+def test_the_order_of_keys_touches_nothing_that_is_computed(copy):
+    content = yaml.safe_load((copy.folder / "config.yaml").read_text())
+    turned = yaml.safe_dump(dict(reversed(content.items())), sort_keys=False)
+    with copy.changed("config.yaml", ((copy.folder / "config.yaml").read_text(), turned)):
+        assert copy.stale() == set()
+
+
+def test_a_new_seed_adds_its_own_jobs(copy):
+    with copy.configured("config.yaml", "retrieval", "seeds", [0, 1]):
+        added = retrieval("toy/s/main/input/random/1", "grown/s/step4/input/random/1")
+        assert copy.stale() == added | RESOLVED
+
+
+def test_a_new_ablation_adds_its_own_jobs(copy):
+    with copy.configured("config.yaml", "retrieval", "ablations", ["original", "random", "crop-4", "crop-2"]):
+        added = retrieval("toy/s/main/input/crop-2/none", "grown/s/step4/input/crop-2/none")
+        assert copy.stale() == added | RESOLVED
+
+
+def test_a_new_size_adds_its_own_jobs(copy):
+    with copy.configured("config.yaml", "hidden_states", "models", "toy", {"sizes": ["s", "m"]}):
+        assert copy.stale() == geometry("toy/m/main") | RESOLVED
+
+
+def test_a_new_checkpoint_adds_its_own_jobs(copy):
+    with copy.configured("config.yaml", "retrieval", "models", "toy", {"sizes": ["s"], "checkpoints": "all"}):
+        table = {"tensors/toy/s/step2", "embeddings/toy/s/step2/input.safetensors"}
+        assert copy.stale() == retrieval("toy/s/step2/input/original/none") | table | RESOLVED
+
+
+def test_a_longer_list_of_checkpoints_on_a_hub_touches_no_job(copy):
+    with copy.configured("suites/toy.yaml", "checkpoints", "steps", [1, 2, 3]):
+        assert copy.stale() == RESOLVED
+
+
+def test_other_steps_of_a_suite_trained_here_train_it_again(copy):
+    with copy.configured("suites/grown.yaml", "checkpoints", "steps", [0, 2, 4]):
+        models = ["grown/s/step0", "grown/s/step2", "grown/s/step4"]
+        trained = {"models/grown/s", "embeddings/grown/s/step4/input.safetensors"}
+        trained |= gathered("pretraining", "grown")
+        trained |= retrieval(*(name for name in SCORED if name.startswith("grown")))
+        trained |= geometry(*models)
+        assert copy.stale() == trained | RESOLVED
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def missing(path: Path) -> Iterator[None]:
+    aside = path.with_name(f"{path.name}.aside")
+    os.rename(path, aside)
+    try:
+        yield
+    finally:
+        os.rename(aside, path)
+
+
+def test_a_deleted_result_is_computed_again_with_what_follows(copy):
+    with missing(copy.folder / f"results/small/retrieval/docs/{SCORED[3]}.parquet"):
+        assert copy.stale() == retrieval(SCORED[3])
+
+
+def test_a_deleted_table_is_gathered_again(copy):
+    with missing(copy.folder / "results/small/tables/anisotropy.parquet"):
+        assert copy.stale() == gathered("anisotropy")
