@@ -1,5 +1,7 @@
 """Anisotropy: how far a set of vectors is from pointing, or spreading, the same in all directions."""
 
+import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,8 +12,10 @@ from scipy.linalg.blas import dsymv, dsyrk
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lmshape.hidden_states import HiddenStates
-from lmshape.vectors import as_float64
+from lmshape.vectors import as_float64, mean_vector
 
+BLOCK = 2**19  # numbers of a float64 block: 4 MiB
+LARGEST = 0.01  # share of the vectors that count as the longest
 DENSE = 192  # up to this size LAPACK finds the largest eigenvalue sooner than Lanczos does
 RESTARTS = 50  # enough for any spectrum met so far; LAPACK takes over after that
 TOLERANCE = 1e-10  # of the largest eigenvalue, relative: its residual bounds its error
@@ -24,14 +28,14 @@ def anisotropy(X: Any, center: bool = True) -> float:
     exact to 1e-9 relative, and its trace is their sum, so no decomposition is needed. `center` removes the
     mean vector first. X is NumPy or torch, on any device.
 
-    Raises ValueError for vectors without geometry (see `as_float64`).
+    Raises ValueError for vectors without geometry (see `mean_vector`).
     Source: Razzhigaev et al. 2024, section 2.3.
     """
-    Y = _prepared(X, center)
-    gram = _gram(Y)
+    mean = mean_vector(X)
+    gram = _gram(X, mean if center else 0 * mean)
     total = float(gram.trace())
-    if total == 0:
-        raise ValueError("the vectors do not vary: their squares are zero in float64")
+    if not 0 < total < math.inf:
+        raise ValueError("the squares of the vectors leave the range of float64")
     return min(_largest_eigenvalue(gram) / total, 1.0)
 
 
@@ -41,10 +45,12 @@ def average_cosine(X: Any, center: bool = False) -> float:
     With u_i the rows at unit length, it is (|sum u_i|^2 - n) / (n (n - 1)), for the square of the sum holds
     every pair twice and every row with itself once. `center` removes the mean vector first.
 
-    Raises ValueError for vectors without geometry (see `as_float64`), or where one has no direction.
+    Raises ValueError for vectors without geometry (see `mean_vector`), or where one has no direction.
     Source: Ethayarajh 2019; Razzhigaev et al. 2024, section 2.3.
     """
-    Y = _prepared(X, center)
+    Y = as_float64(X)
+    if center:
+        Y -= mean_vector(X)
     xp = array_namespace(Y)
     n = Y.shape[0]
     lengths = xp.sqrt(xp.sum(Y * Y, axis=1))
@@ -54,38 +60,48 @@ def average_cosine(X: Any, center: bool = False) -> float:
     return (float(resultant @ resultant) - n) / (n * (n - 1))
 
 
-def norm_variance_share(X: Any, largest: float = 0.01) -> float:
+def norm_variance_share(X: Any) -> float:
     """Share of the variance of `X` (n, d) that its longest vectors carry; 0 to 1.
 
-    The longest are the `largest` share of the rows (one at least) by norm. What they carry is their part of the
-    sum of squared distances from the mean. Among vectors of equal length it would be `largest`; a few massive
-    activations bring it near 1, and then anisotropy says little about the other vectors.
+    The longest are one percent of the rows (one at least) by norm. What they carry is their part of the sum of
+    squared distances from the mean. Were norms equal, that would be a hundredth; a few massive activations bring
+    it near 1, and then anisotropy says little about the other vectors.
 
-    Raises ValueError for vectors without geometry (see `as_float64`).
+    Raises ValueError for vectors without geometry (see `mean_vector`).
     """
     Y = as_float64(X)
     xp = array_namespace(Y)
-    count = max(1, round(largest * Y.shape[0]))
+    count = max(1, round(LARGEST * Y.shape[0]))
     longest = xp.argsort(xp.sum(Y * Y, axis=1))[-count:]
     Y -= xp.mean(Y, axis=0)
     squares = xp.sum(Y * Y, axis=1)
     return float(xp.sum(xp.take(squares, longest, axis=0)) / xp.sum(squares))
 
 
-def _prepared(X: Any, center: bool) -> Any:
-    """A float64 copy, with the mean vector removed if wanted."""
-    Y = as_float64(X)
-    if center:
-        Y -= array_namespace(Y).mean(Y, axis=0)
-    return Y
+def _gram(X: Any, shift: Any) -> np.ndarray:
+    """Y'Y for Y = X - shift, or YY' where that is smaller, on the host; of use is its upper triangle alone."""
+    size = min(X.shape)
+    on_host = str(device(X)) == "cpu"
+    gram = np.zeros((size, size), order="F") if on_host else 0
+    for block in _blocks(X, shift):
+        if on_host:  # half the work of a product
+            gram = dsyrk(1.0, np.asarray(block).T, beta=1.0, c=gram, overwrite_c=True)
+        else:
+            gram = gram + block.T @ block
+    return gram if on_host else np.asarray(to_device(gram, "cpu"))
 
 
-def _gram(Y: Any) -> np.ndarray:
-    """Y'Y, or YY' where that is smaller, on the host; only the upper triangle is sure to be filled."""
-    wide = Y.shape[1] > Y.shape[0]
-    if str(device(Y)) == "cpu":
-        return dsyrk(1.0, np.asarray(Y).T, trans=wide)  # half the work of a product
-    return np.asarray(to_device(Y @ Y.T if wide else Y.T @ Y, "cpu"))
+def _blocks(X: Any, shift: Any) -> Iterator[Any]:
+    """X - shift, or its transpose if that is taller, a few float64 rows at a time: they stay in the cache."""
+    xp = array_namespace(X)
+    n, d = X.shape
+    height = max(1, BLOCK // min(n, d))
+    for start in range(0, max(n, d), height):
+        part = slice(start, start + height)
+        if n >= d:
+            yield xp.astype(X[part], xp.float64) - shift
+        else:
+            yield (xp.astype(X[:, part], xp.float64) - shift[part]).T
 
 
 def _largest_eigenvalue(gram: np.ndarray) -> float:

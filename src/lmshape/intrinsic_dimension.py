@@ -32,7 +32,7 @@ def estimate(
     `fraction` concerns TwoNN alone: FACCO, LLM_MICROSCOPE, or another share.
 
     Raises ValueError, with the reason, where an estimator has no answer: vectors without geometry (see
-    `as_float64`), too few different ones, or too many equal distances.
+    `mean_vector`), too few different ones, or too many equal distances.
     """
     if unknown := set(estimators) - set(NEIGHBORS):
         raise ValueError(f"unknown estimators {sorted(unknown)}; there are {', '.join(NEIGHBORS)}")

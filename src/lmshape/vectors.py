@@ -1,6 +1,5 @@
 """Sets of vectors as every measure of their geometry wants them: float64, finite, and not all the same."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,18 @@ from array_api_compat import array_namespace
 
 
 def as_float64(X: Any) -> Any:
-    """A float64 copy of `X`, an (n, d) NumPy array or torch tensor on any device.
+    """A float64 copy of `X`, an (n, d) NumPy array or torch tensor on any device, fit to be measured.
 
     Measures square and subtract: in float16 one outlier dimension of 300 overflows its square, in float32
-    a small variance beside a large mean drowns.
+    a small variance beside a large mean drowns. Raises ValueError as `mean_vector` does.
+    """
+    mean_vector(X)
+    xp = array_namespace(X)
+    return xp.astype(X, xp.float64)
+
+
+def mean_vector(X: Any) -> Any:
+    """The mean (d,) of the rows of `X` (n, d), NumPy or torch, in float64.
 
     Raises ValueError, saying why, where there is no geometry to measure: fewer than two vectors, a value that
     is not finite, or vectors that are all equal.
@@ -19,14 +26,11 @@ def as_float64(X: Any) -> Any:
     xp = array_namespace(X)
     if X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
         raise ValueError(f"expected two or more vectors as rows, not an array of shape {tuple(X.shape)}")
-    Y = xp.astype(X, xp.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        total = float(xp.sum(Y))  # one pass: NaN and infinity survive every sum
-    if not math.isfinite(total):
-        count = int(xp.sum(xp.astype(~xp.isfinite(Y), xp.int64)))
-        raise ValueError(
-            f"{count} of {Y.shape[0] * Y.shape[1]} values are not finite (NaN, infinite, or too large)"
-        )
-    if bool(xp.all(Y[-1] == Y[0])) and bool(xp.all(Y[:1] == Y)):
-        raise ValueError(f"all {Y.shape[0]} vectors are equal")
-    return Y
+        mean = xp.sum(X, axis=0, dtype=xp.float64) / X.shape[0]
+    if not bool(xp.all(xp.isfinite(mean))):  # NaN and infinity survive every sum
+        count = int(xp.sum(xp.astype(~xp.isfinite(X), xp.int64)))
+        raise ValueError(f"{count} of {X.shape[0] * X.shape[1]} values are not finite")
+    if bool(xp.all(X[-1] == X[0])) and bool(xp.all(X[:1] == X)):
+        raise ValueError(f"all {X.shape[0]} vectors are equal")
+    return mean

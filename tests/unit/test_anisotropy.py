@@ -39,8 +39,10 @@ def with_spectrum(squares, n, seed=0):
 
 @BOTH
 @pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("block", [1000, 2**19])
 @pytest.mark.parametrize("shape", [(800, 300), (300, 800), (50, 20), (20, 50), (3, 1), (2, 5)])
-def test_anisotropy_is_that_of_the_svd_whichever_side_is_smaller(convert, center, shape):
+def test_anisotropy_is_that_of_the_svd_whichever_side_is_smaller(convert, center, shape, block, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", block)
     X = gaussian(*shape) + 1
     assert anisotropy(convert(X), center) == pytest.approx(by_svd(X, center), rel=1e-12)
 
@@ -61,6 +63,12 @@ def test_a_flat_spectrum_that_lanczos_cannot_resolve_is_left_to_lapack(monkeypat
     monkeypatch.setattr(module, "eigvalsh", lambda *a, **k: calls.append(1) or exact(*a, **k))
     assert anisotropy(X) == pytest.approx(by_svd(X), rel=1e-12)
     assert calls
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_squares_beyond_float64_are_an_error_and_not_a_wrong_share(scale):
+    with pytest.raises(ValueError, match="leave the range of float64"):
+        anisotropy(gaussian(20, 3) * scale)
 
 
 def test_vectors_on_a_line_have_anisotropy_one_and_a_regular_simplex_the_least():
