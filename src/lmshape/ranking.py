@@ -5,13 +5,15 @@ that their scores are equal to the last bit. Documents come in blocks and a tabl
 dot products and norms add up: neither all vectors nor a random table need be in memory at once.
 """
 
+import os
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from lmshape.ablation import Panel
 from lmshape.errors import LmshapeError
@@ -150,10 +152,33 @@ def means(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
 
     `published` rounds the table, the sum, the length and their ratio, as mean pooling in bfloat16 does.
     """
+    published = precision == "published"
     lengths = np.maximum(texts.sum(axis=1), 1)[:, None]
-    rounded = bfloat16 if precision == "published" else np.asarray
-    sums = texts @ rounded(panel) if isinstance(panel, np.ndarray) else panel.sums(texts)
-    return rounded(rounded(sums) / rounded(lengths))
+    if isinstance(panel, np.ndarray):
+        sums = product(texts, bfloat16(panel) if published else panel)
+    else:
+        sums = panel.sums(texts)
+    if published:
+        return bfloat16(bfloat16(sums) / bfloat16(lengths))
+    sums /= lengths
+    return sums
+
+
+def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
+    """counts @ table, (texts, width). By column of `counts`, so that each row of the table is read once and in order.
+
+    By as many threads as BLAS may use, where scipy takes one; no sum depends on how many.
+    """
+    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count())
+    cuts = np.linspace(0, counts.shape[0], threads + 1).astype(int)
+    sums = np.empty((counts.shape[0], table.shape[1]), np.float32)
+
+    def fill(part: slice) -> None:
+        sums[part] = csc_array(counts[part]) @ table
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, (slice(*cut) for cut in pairwise(cuts))))
+    return sums
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:
@@ -208,15 +233,25 @@ def largest(scores: np.ndarray, depth: int) -> np.ndarray:
 
 def found(texts: Texts, nearest: Nearest, depth: int, drop_self: bool) -> Found:
     """The best distinct documents as the documents they stand for."""
-    sizes = np.diff(texts.bounds)
     run: Run = {}
     for query, scores, distinct in zip(texts.query_ids, nearest.scores, nearest.places, strict=True):
-        repeats = sizes[distinct]
-        ends = np.cumsum(repeats)
-        within = np.arange(repeats.sum()) - np.repeat(ends - repeats, repeats)
-        places = texts.members[np.repeat(texts.bounds[distinct], repeats) + within]
-        scores = np.repeat(scores, repeats)
-        best = np.lexsort((places, -scores))[: depth + drop_self]
-        pairs = zip(texts.document_ids[places[best]].tolist(), scores[best].tolist(), strict=True)
-        run[query] = dict([pair for pair in pairs if not (drop_self and pair[0] == query)][:depth])
-    return Found(run, int(sizes[nearest.zero_places].sum()), nearest.zero_queries)
+        places, scores = with_equals(texts, distinct, scores)
+        best = dict(zip(texts.document_ids[places].tolist(), scores.tolist(), strict=True))
+        if drop_self:
+            best.pop(query, None)
+        run[query] = dict(islice(best.items(), depth)) if len(best) > depth else best
+    zero_documents = np.diff(texts.bounds)[nearest.zero_places].sum()
+    return Found(run, int(zero_documents), nearest.zero_queries)
+
+
+def with_equals(texts: Texts, distinct: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places and scores of all documents that the distinct ones stand for, best first, equal scores by place."""
+    repeats = texts.bounds[distinct + 1] - texts.bounds[distinct]
+    starts = np.cumsum(repeats) - repeats
+    within = np.arange(repeats.sum()) - np.repeat(starts, repeats)
+    places = texts.members[np.repeat(texts.bounds[distinct], repeats) + within]
+    scores = np.repeat(scores, repeats)
+    if len(places) > len(distinct):  # else they are in order
+        order = np.lexsort((places, -scores))
+        places, scores = places[order], scores[order]
+    return places, scores

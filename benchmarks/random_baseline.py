@@ -1,0 +1,66 @@
+"""The random baseline: fifteen widths from one pass over a random table, against fifteen evaluations one by one.
+
+Also against the widest alone (`cost_over_widest`), and the peak of memory with BLOOM's 250,880 rows of 14,336. The
+difference is the largest over widths of nDCG@10. Times are of a table of 16,384 rows and 2,000 documents.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from measure import peak_mib, report, timed
+
+from lmshape.retrieval import random_baseline
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
+from counted import random_counts, random_qrels  # noqa: E402
+
+WIDTHS = [
+    128,
+    256,
+    512,
+    768,
+    1024,
+    1088,
+    1536,
+    2048,
+    2560,
+    4096,
+    5120,
+    7168,
+    9216,
+    12288,
+    14336,
+]  # the seed's
+
+
+def data(documents: int, queries: int, vocabulary: int):
+    counts = random_counts(documents, queries, vocabulary, length=400)
+    return counts, random_qrels(counts, 20)
+
+
+if __name__ == "__main__":
+    counts, qrels = data(5000, 200, 250_000)
+    bloom_seconds, _ = timed(lambda: random_baseline(counts, 250_880, WIDTHS, 0, qrels))
+    peak = peak_mib()
+
+    counts, qrels = data(2000, 100, 16_384)
+    seconds, at_once = timed(lambda: random_baseline(counts, 16_384, WIDTHS, 0, qrels))
+    widest_seconds, _ = timed(lambda: random_baseline(counts, 16_384, WIDTHS[-1:], 0, qrels))
+    apart_seconds, apart = timed(
+        lambda: {width: random_baseline(counts, 16_384, [width], 0, qrels)[width] for width in WIDTHS}
+    )
+    differences = [
+        abs(at_once[width].values["ndcg_at_10"].mean() - apart[width].values["ndcg_at_10"].mean())
+        for width in WIDTHS
+    ]
+    report(
+        "random baseline",
+        seconds,
+        "fifteen evaluations",
+        apart_seconds,
+        float(np.max(differences)),
+        peak,
+        cost_over_widest=seconds / widest_seconds,
+        bloom_seconds=bloom_seconds,
+    )
