@@ -12,7 +12,7 @@ from scipy.linalg.blas import dsymv, dsyrk
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lmshape.hidden_states import HiddenStates
-from lmshape.vectors import as_float64, mean_vector
+from lmshape.vectors import Unmeasurable, as_float64, mean_vector
 
 BLOCK = 2**19  # numbers of a float64 block: 4 MiB
 LARGEST = 0.01  # share of the vectors that count as the longest
@@ -28,14 +28,14 @@ def anisotropy(X: Any, center: bool = True) -> float:
     exact to 1e-9 relative, and its trace is their sum, so no decomposition is needed. `center` removes the
     mean vector first. X is NumPy or torch, on any device.
 
-    Raises ValueError for vectors without geometry (see `mean_vector`).
+    Raises Unmeasurable for vectors without geometry (see `mean_vector`).
     Source: Razzhigaev et al. 2024, section 2.3.
     """
     mean = mean_vector(X)
     gram = _gram(X, mean if center else 0 * mean)
     total = float(gram.trace())
     if not 0 < total < math.inf:
-        raise ValueError("the squares of the vectors leave the range of float64")
+        raise Unmeasurable("the squares of the vectors leave the range of float64")
     return min(_largest_eigenvalue(gram) / total, 1.0)
 
 
@@ -45,7 +45,7 @@ def average_cosine(X: Any, center: bool = False) -> float:
     With u_i the rows at unit length, it is (|sum u_i|^2 - n) / (n (n - 1)), for the square of the sum holds
     every pair twice and every row with itself once. `center` removes the mean vector first.
 
-    Raises ValueError for vectors without geometry (see `mean_vector`), or where one has no direction.
+    Raises Unmeasurable for vectors without geometry (see `mean_vector`), or where one has no direction.
     Source: Ethayarajh 2019; Razzhigaev et al. 2024, section 2.3.
     """
     Y = as_float64(X)
@@ -55,7 +55,7 @@ def average_cosine(X: Any, center: bool = False) -> float:
     n = Y.shape[0]
     lengths = xp.sqrt(xp.sum(Y * Y, axis=1))
     if zeros := int(xp.sum(xp.astype(lengths == 0, xp.int64))):
-        raise ValueError(f"{zeros} of {n} vectors are zero and have no direction")
+        raise Unmeasurable(f"{zeros} of {n} vectors are zero and have no direction")
     resultant = (1 / lengths) @ Y  # (d,) sum of the unit vectors
     return (float(resultant @ resultant) - n) / (n * (n - 1))
 
@@ -67,7 +67,7 @@ def norm_variance_share(X: Any) -> float:
     squared distances from the mean. Were norms equal, that would be a hundredth; a few massive activations bring
     it near 1, and then anisotropy says little about the other vectors.
 
-    Raises ValueError for vectors without geometry (see `mean_vector`).
+    Raises Unmeasurable for vectors without geometry (see `mean_vector`).
     """
     Y = as_float64(X)
     xp = array_namespace(Y)

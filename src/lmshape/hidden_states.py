@@ -18,6 +18,7 @@ import numpy as np
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
 from lmshape.sampling import draw
+from lmshape.vectors import Unmeasurable
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def collect(
         for stack in shapes:
             np.save(temporary / f"{stack}_positions.npy", sample.positions)
         about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "vectors": vectors}
-        about["stacks"] = {stack: layers for stack, (layers, _) in shapes.items()}
+        about["stacks"] = {stack: depth for stack, (depth, _) in shapes.items()}
         (temporary / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
 
 
@@ -72,9 +73,9 @@ class _Files:
     def __init__(self, folder: Path, shapes: dict[str, tuple[int, int]], tokens: int):
         self.maps = {
             stack: np.lib.format.open_memmap(
-                folder / f"{stack}.npy", "w+", np.float32, (layers + 1, tokens, width)
+                folder / f"{stack}.npy", "w+", np.float32, (depth + 1, tokens, width)
             )
-            for stack, (layers, width) in shapes.items()
+            for stack, (depth, width) in shapes.items()
         }
         self.bad: Counter[tuple[str, int]] = Counter()
 
@@ -155,17 +156,17 @@ class Cell:
     def over_batches(self, measure: Callable[[Any], float], batches: Sequence[Any]) -> dict[str, Any]:
         """Mean of a measure over batches, and its standard deviation (null for one batch).
 
-        A batch that cannot be measured (ValueError) makes the value null, with the reason.
+        A batch that cannot be measured (Unmeasurable) makes the value null, with the reason.
         """
         try:
             if not batches:
-                raise ValueError(f"fewer vectors than one batch of {self.columns['batch_size']}")
+                raise Unmeasurable(f"fewer vectors than one batch of {self.columns['batch_size']}")
             values = np.array([measure(batch) for batch in batches])
-        except ValueError as error:
+        except Unmeasurable as error:
             return self.failure(error)
         std = float(values.std(ddof=1)) if len(values) > 1 else None
         return {"mean": float(values.mean()), "std": std, "reason": None}
 
-    def failure(self, error: ValueError) -> dict[str, Any]:
+    def failure(self, error: Unmeasurable) -> dict[str, Any]:
         """The null, and the reason why."""
         return {"mean": None, "std": None, "reason": f"{self.place}: {error}"}

@@ -9,7 +9,7 @@ import numpy as np
 
 from lmshape.hidden_states import Cell, HiddenStates
 from lmshape.neighbors import distinct, nearest_distances
-from lmshape.vectors import as_float64
+from lmshape.vectors import Unmeasurable, as_float64
 
 FACCO = 0.9  # share of the smallest ratios that Facco et al. and scikit-dimension fit
 LLM_MICROSCOPE = 0.2  # share that the package of the authors of "The shape of learning" fits
@@ -31,7 +31,7 @@ def estimate(
     Rows that repeat an earlier one exactly are left out first, or their zero distances would swamp TwoNN.
     `fraction` concerns TwoNN alone: FACCO, LLM_MICROSCOPE, or another share.
 
-    Raises ValueError, with the reason, where an estimator has no answer: vectors without geometry (see
+    Raises Unmeasurable, with the reason, where an estimator has no answer: vectors without geometry (see
     `mean_vector`), too few different ones, or too many equal distances.
     """
     if unknown := set(estimators) - set(NEIGHBORS):
@@ -61,7 +61,7 @@ def fitted(n: int, fraction: float) -> int:
         raise ValueError(f"fraction is a share of the ratios, above 0 and up to 1, not {fraction}")
     kept = min(int(n * fraction), n - 1)
     if kept < 2:
-        raise ValueError(f"{fraction:g} of {n} ratios of distances are too few to fit a line")
+        raise Unmeasurable(f"{fraction:g} of {n} ratios of distances are too few to fit a line")
     return kept
 
 
@@ -117,7 +117,7 @@ def _rows(cell: Cell, settings: Sequence[tuple[str, float | None]]) -> list[dict
             different, repeated = distinct(as_float64(batch))
             dropped += repeated
             graphs.append(nearest_distances(different, min(needed, len(different) - 1)))
-    except ValueError as error:
+    except Unmeasurable as error:
         failure = cell.failure(error)
     found = []
     for name, fraction in settings:
@@ -142,21 +142,23 @@ def _standard_errors(
 def _estimate(
     name: str, fraction: float | None, neighbors: Mapping[str, int], distances: np.ndarray
 ) -> float:
-    """One estimator by name; ValueError says which one failed and why."""
+    """One estimator by name; Unmeasurable says which one failed and why."""
     n, k = distances.shape
     if k < neighbors[name]:
-        raise ValueError(f"{name}: {n} different vectors have {n - 1} neighbours each, not {neighbors[name]}")
+        raise Unmeasurable(
+            f"{name}: {n} different vectors have {n - 1} neighbours each, not {neighbors[name]}"
+        )
     try:
         if name == "twonn":
             return twonn(distances, fraction)
         return {"mada": mada, "mom": mom}[name](distances, neighbors[name])
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    except Unmeasurable as error:
+        raise Unmeasurable(f"{name}: {error}") from None
 
 
 def _finite(dimension: float) -> float:
     if not np.isfinite(dimension):
-        raise ValueError(
+        raise Unmeasurable(
             "some vectors have neighbours at equal distances, which would make the dimension infinite"
         )
     return float(dimension)

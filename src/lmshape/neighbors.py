@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, to_device
 
+from lmshape.vectors import Unmeasurable
+
 BLOCK = 2**20  # distances held at a time: 8 MiB, which stay in the cache
 ACCURACY = 1e-9  # relative error allowed to a squared distance
 ROUNDING = 2.0**-53  # of one float64 operation
@@ -33,11 +35,11 @@ def nearest_distances(X: Any, k: int) -> np.ndarray:
     |a|^2 (centring makes that rare). Every pair so close is measured again by subtraction. Then all
     distances of a row are accurate, and so are its smallest ones.
 
-    Raises ValueError where there are not that many neighbours.
+    Raises Unmeasurable where there are not that many neighbours.
     """
     n, d = X.shape
     if k >= n:
-        raise ValueError(f"{k} neighbours asked for, but {n} different vectors have {n - 1} each")
+        raise Unmeasurable(f"{k} neighbours asked for, but {n} different vectors have {n - 1} each")
     xp = array_namespace(X)
     Y = X - xp.mean(X, axis=0)
     squares = xp.sum(Y * Y, axis=1)[:, None]

@@ -150,6 +150,15 @@ def test_one_batch_has_no_spread(tmp_path):
         assert row["batches"] == 1 and row["std"] is None and row["mean"] is not None
 
 
+def test_only_what_cannot_be_measured_becomes_a_null_and_a_defect_does_not(tmp_path):
+    def defect(batch):
+        raise ValueError("shapes do not match")
+
+    cell = next(random_states(tmp_path).cells(200))
+    with pytest.raises(ValueError, match="shapes do not match"):
+        cell.over_batches(defect, cell.batches)
+
+
 # --- traps ---------------------------------------------------------------------------------------------
 
 

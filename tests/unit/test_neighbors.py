@@ -7,6 +7,7 @@ from scipy.spatial.distance import cdist
 
 from lmshape import neighbors
 from lmshape.neighbors import distinct, nearest_distances
+from lmshape.vectors import Unmeasurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 
@@ -65,7 +66,7 @@ def test_distinct_keeps_first_occurrences_in_order_and_counts_the_rest(convert):
 
 
 def test_as_many_neighbours_as_vectors_is_an_error():
-    with pytest.raises(ValueError, match="10 neighbours asked for, but 10 different vectors have 9 each"):
+    with pytest.raises(Unmeasurable, match="10 neighbours asked for, but 10 different vectors have 9 each"):
         nearest_distances(np.random.default_rng(0).random((10, 2)), 10)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmshape.vectors import as_float64
+from lmshape.vectors import Unmeasurable, as_float64
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 
@@ -24,19 +24,19 @@ def test_a_value_that_is_not_finite_is_an_error_with_a_count(convert, bad):
     X = np.ones((5, 3), np.float32)
     X[1:3, 2] = bad
     X[0, 0] = -bad
-    with pytest.raises(ValueError, match="3 of 15 values are not finite"):
+    with pytest.raises(Unmeasurable, match="3 of 15 values are not finite"):
         as_float64(convert(X))
 
 
 @BOTH
 def test_equal_vectors_are_an_error(convert):
-    with pytest.raises(ValueError, match="all 4 vectors are equal"):
+    with pytest.raises(Unmeasurable, match="all 4 vectors are equal"):
         as_float64(convert(np.full((4, 3), 0.1)))
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (0, 3), (4, 0), (5,), (2, 3, 4)])
 def test_fewer_than_two_vectors_or_another_shape_is_an_error(shape):
-    with pytest.raises(ValueError, match="two or more vectors"):
+    with pytest.raises(Unmeasurable, match="two or more vectors"):
         as_float64(np.arange(np.prod(shape, dtype=int), dtype=float).reshape(shape))
 
 
