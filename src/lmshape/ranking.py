@@ -90,7 +90,7 @@ def prepare(counts: Counts, query_ids: Collection[str], rows: int) -> Texts:
     matrix = with_rows(counts.documents[documents], rows)
     groups = equal_rows(matrix)
     return Texts(
-        with_rows(counts.queries[[place for _, place in queries]], rows),
+        with_rows(counts.queries[np.array([place for _, place in queries], dtype=int)], rows),
         [id for id, _ in queries],
         matrix[[group[0] for group in groups]],
         np.array([counts.document_ids[i] for i in documents], dtype=object),

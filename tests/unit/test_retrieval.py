@@ -122,6 +122,11 @@ def test_trap_29_a_judged_query_that_finds_nothing_counts_as_zero():
     assert means(score(own, [EYE], {"q": {"q": 1}}, drop_self=True))["ndcg_at_10"] == 0
 
 
+def test_trap_29_judgements_of_absent_queries_alone_score_zero():
+    scores = score(counts({"a": [0]}, {"q": [0]}, 3), [EYE], {"textless": {"a": 1}})
+    assert means(scores)["recall_at_1000"] == 0
+
+
 def test_trap_29_the_judgements_are_left_as_they_were():
     qrels = copy.deepcopy(QRELS)
     score(SOME, [TABLE], qrels, drop_self=True)
