@@ -135,9 +135,8 @@ def test_trap_24_float16_with_an_outlier_dimension_of_300_is_measured(tmp_path):
         assert row["reason"] is None and -1 <= row["mean"] <= 1
 
 
-def test_trap_23_a_model_is_never_run_in_tf32(family, monkeypatch):
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+def test_trap_23_a_model_is_never_run_in_tf32(family):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     layers.load(family[1], "tiny", "float32", "cpu")
     assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
 
