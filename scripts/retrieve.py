@@ -10,19 +10,15 @@ from lmshape import ablation, checkpoints, datasets, retrieval, tables, tokens
 from lmshape.ablation_names import Ablation
 
 names, settings = snakemake.wildcards, snakemake.params
-seed = None if names.seed == "none" else int(names.seed)
 dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)
 facts, chosen = checkpoints.information(snakemake.input.table), Ablation.parse(names.ablation)
-panels = ablation.apply(chosen, checkpoints.load(snakemake.input.table), counts.vocabulary, seed)
-scores = retrieval.score(counts, panels, dataset.qrels, settings.precision, dataset.drop_self)
-
 columns = settings.columns | {
     "side": names.side,
     "width": chosen.width(facts.width),
     "embedding_width": facts.width,
     "vocabulary_rows": facts.rows,
     "ablation": names.ablation,
-    "seed": seed,
+    "seed": None if names.seed == "none" else int(names.seed),
     "dataset": names.dataset,
     "tokenizer": counts.tokenizer,
     "dtype": facts.stored,
@@ -31,6 +27,14 @@ columns = settings.columns | {
     "model_revision": facts.model_revision,
     "dataset_revision": counts.dataset_revision,
 }
-tables.save_rows(retrieval.rows(scores, settings.bootstrap), columns, snakemake.output.rows)
-by_query = pl.DataFrame({"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]})
-tables.write(by_query, snakemake.output.queries)
+
+panels = ablation.apply(chosen, checkpoints.load(snakemake.input.table), counts.vocabulary, columns["seed"])
+try:
+    scores = retrieval.score(counts, panels, dataset.qrels, settings.precision, dataset.drop_self)
+    rows = retrieval.rows(scores, settings.bootstrap)
+    by_query = {"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}
+except retrieval.RetrievalError as error:  # a table that cannot be scored is a null with its reason
+    rows, by_query = retrieval.failed_rows(str(error)), {"query": [], "ndcg_at_10": []}
+
+tables.save_rows(rows, columns, snakemake.output.rows)
+tables.write(pl.DataFrame(by_query, {"query": pl.String, "ndcg_at_10": pl.Float64}), snakemake.output.queries)
