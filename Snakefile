@@ -36,6 +36,7 @@ include: "workflow/rules/models.smk"
 include: "workflow/rules/embeddings.smk"
 include: "workflow/rules/retrieval.smk"
 include: "workflow/rules/hidden_states.smk"
+include: "workflow/rules/summaries.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
 

@@ -19,12 +19,12 @@ class NoData(Exception):
 
 def retrieval_by_width(table: pl.DataFrame) -> pl.DataFrame:
     """Final checkpoints: one row per (dataset, suite, side, ablation, size), averaged over seeds."""
-    return _over_seeds(_share_random(_final(table.filter(metric=METRIC))))
+    return _over_seeds(_share_random(final(table.filter(metric=METRIC))))
 
 
 def retrieval_all_suites(table: pl.DataFrame) -> pl.DataFrame:
     """The same rows, unchanged tables only."""
-    return _over_seeds(_final(table.filter(metric=METRIC, ablation="original")))
+    return _over_seeds(final(table.filter(metric=METRIC, ablation="original")))
 
 
 def retrieval_by_step(table: pl.DataFrame) -> pl.DataFrame:
@@ -39,17 +39,17 @@ def random_baseline(table: pl.DataFrame) -> pl.DataFrame:
 
 def anisotropy_by_depth(table: pl.DataFrame) -> pl.DataFrame:
     """Largest share of variance by relative depth, all positions and without the first; final checkpoints."""
-    return _layers(_final(table.filter(measure="svd", centered=True)))
+    return _layers(final(table.filter(measure="svd", centered=True)))
 
 
 def largest_norms(table: pl.DataFrame) -> pl.DataFrame:
     """Variance share of the largest norms by relative depth; final checkpoints."""
-    return _layers(_final(table.filter(measure=LARGEST_NORMS, positions="all")))
+    return _layers(final(table.filter(measure=LARGEST_NORMS, positions="all")))
 
 
 def anisotropy_measures(table: pl.DataFrame) -> pl.DataFrame:
     """Both measures, centred or not, of the largest model of each suite."""
-    rows = _final(table.filter(pl.col("measure") != LARGEST_NORMS, positions="all"))
+    rows = final(table.filter(pl.col("measure") != LARGEST_NORMS, positions="all"))
     return _layers(_largest(rows), "measure", "centered")
 
 
@@ -61,7 +61,7 @@ def anisotropy_by_checkpoint(table: pl.DataFrame) -> pl.DataFrame:
 
 def intrinsic_dimension_by_depth(table: pl.DataFrame) -> pl.DataFrame:
     """TwoNN by relative depth, all positions and without the first; final checkpoints."""
-    return _layers(_final(_twonn(table)))
+    return _layers(final(_twonn(table)))
 
 
 def intrinsic_dimension_by_step(table: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +105,7 @@ def _twonn(table: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("fraction") == pl.col("fraction").max())
 
 
-def _final(rows: pl.DataFrame) -> pl.DataFrame:
+def final(rows: pl.DataFrame) -> pl.DataFrame:
     """Each model's `main` checkpoint (it has no step), or the last step of a model that has no `main`."""
     step = pl.col("step")
     last = step.is_null() | (~step.is_null().any() & (step == step.max()))

@@ -50,6 +50,33 @@ QUESTIONS: dict[str, Question] = {
     ),
 }
 
+
+@dataclass(frozen=True)
+class Summary:
+    """A table short enough to be printed in its part of the report, and the words above it."""
+
+    question: str
+    title: str
+    meaning: str
+
+
+SUMMARIES: dict[str, Summary] = {
+    "anisotropy_bells": Summary(
+        "layers",
+        "How bell-shaped each profile is",
+        "Mean anisotropy in the middle third of the layers, at the ends, and the difference (contrast) with its "
+        "standard error over batches; peak depth is where the highest layer lies, 0 (first) to 1 (last). A bell has "
+        "a contrast well above its standard error. Final checkpoints.",
+    ),
+    "dimension_over_training": Summary(
+        "training",
+        "Whether and when the dimension rises and falls",
+        "Of the intrinsic dimension averaged over layers: the step of its peak, with the range that holds the peak "
+        "in 95 of 100 repetitions of the noise; how far it rises to the peak and falls from it, with standard errors; "
+        "chance is how often noise alone would show as much of both.",
+    ),
+}
+
 _MEANS = "Lines: mean over {batches} batches of {batch_size} token vectors. "
 _DEVIATION = "Bands: one standard deviation over batches on each side."
 _LAYER_ERROR = "Bars: standard error of a layer's value, averaged over layers, on each side."

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lmshape import figure_data
 from lmshape.figure_data import NoData
-from lmshape.figure_list import FIGURES, QUESTIONS
+from lmshape.figure_list import FIGURES, QUESTIONS, SUMMARIES
 from lmshape.provenance import Provenance
 
 TEMPLATE = "report.html.j2"
@@ -51,6 +51,8 @@ def render(
     return _environment().get_template(TEMPLATE).render(
         questions=QUESTIONS,
         plots=[plot(number, name, tables, figures[name]) for number, name in enumerate(drawn, start=1)],
+        summaries={name: summary(tables[name]) for name in SUMMARIES if name in tables},
+        summary_words=SUMMARIES,
         models=models(frames),
         datasets=distinct(frames, "dataset", "dataset_revision", "queries"),
         revisions=distinct(frames, "suite", "size", "checkpoint", "model_revision"),
@@ -84,6 +86,14 @@ def plot(number: int, name: str, tables: Mapping[str, pl.DataFrame], svg: str | 
     except NoData as reason:
         rows, caption = pl.DataFrame(), f"No data: {reason}."
     return Plot(number, name, entry.question, entry.title, caption, entry.table, rows, embed(svg))
+
+
+def summary(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a summary that are printed: final checkpoints, without columns that say nothing."""
+    if "checkpoint" in table.columns:
+        table = figure_data.final(table)
+    empty = [name for name in table.columns if table[name].null_count() == table.height]
+    return table.drop(empty)
 
 
 def embed(svg: str | Path) -> str:

@@ -98,6 +98,10 @@ class Grid:
         for model in self.hidden_states:
             add("anisotropy", model.suite, str(model))
             add("intrinsic_dimension", model.suite, str(model))
+        for suite in dict.fromkeys(model.suite for model in self.hidden_states):
+            add("anisotropy_bells", suite, suite)
+        for suite in dict.fromkeys(model.suite for model in self.hidden_states if model.step is not None):
+            add("dimension_over_training", suite, suite)
         for suite, size in dict.fromkeys((model.suite, model.size) for model in self.models):
             if self.suites[suite].pretraining:
                 add("pretraining", suite, f"{suite}/{size}")

@@ -1,0 +1,12 @@
+"""Tell the shapes of one suite as numbers with their uncertainties."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+import polars as pl
+
+from lmshape import profiles, tables
+
+summarize = getattr(profiles, snakemake.params.function)
+tables.write(summarize(pl.read_parquet(snakemake.input[0])), snakemake.output[0])
