@@ -72,8 +72,8 @@ SUMMARIES: dict[str, Summary] = {
         "training",
         "Whether and when the dimension rises and falls",
         "Of the intrinsic dimension averaged over layers: the step of its peak, with the range that holds the peak "
-        "in 95 of 100 repetitions of the noise; how far it rises to the peak and falls from it, with standard errors; "
-        "chance is how often noise alone would show as much of both.",
+        "in 95 of 100 repetitions of the noise; how far it rises to it and falls from it, with standard errors. "
+        "Chance is how often noise alone would show as much of both.",
     ),
 }
 

@@ -223,3 +223,14 @@ def test_long_tables_are_cut_and_say_so(html, page):
 )
 def test_cells_are_written_for_readers(value, wanted):
     assert report.cell(value) == wanted
+
+
+def test_summaries_are_printed_in_the_part_they_belong_to(svgs):
+    bells = pl.DataFrame(
+        {"suite": ["a", "a"], "size": ["1m", "1m"], "checkpoint": ["step0", "step8"], "step": [0, 8]}
+    )
+    bells = bells.with_columns(contrast=pl.Series([0.125, 0.375]), reason=pl.lit(None, pl.String))
+    html = render(svgs, TABLES | {"anisotropy_bells": bells})
+    part = html[html.index('id="anisotropy_bells"') : html.index('id="training"')]
+    assert "0.375" in part and "0.125" not in part  # the final checkpoint alone
+    assert "reason" not in part  # a column that says nothing
