@@ -1,10 +1,12 @@
-"""The embedded study, brought up to date once for all tests that look at its results."""
+"""Studies that are run once for all tests that look at their results."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
+import small_study
 
 ROOT = Path(__file__).parents[1]
 
@@ -16,3 +18,12 @@ def embedded_study() -> Path:
     ended = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert ended.returncode == 0, ended.stdout[-10_000:]
     return ROOT / "results" / "embedded"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFrame]:
+    """The tables of the small study after one run in which nothing happened."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    small_study.write(folder)
+    small_study.finish(small_study.start(folder, "--cores", "2"), folder)
+    return small_study.tables(folder)

@@ -47,14 +47,15 @@ EnforcePartLimits=ALL
 MailProg=/bin/true
 MinJobAge=600
 KillWait=2
+JobRequeue=0
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/finished
-NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={cpu_port} CPUs=8 CoresPerSocket=8 RealMemory=16000
-NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={gpu_port} CPUs=4 CoresPerSocket=4 RealMemory=8000 \
+NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={cpu_port} CPUs=8 CoresPerSocket=8 RealMemory=64000
+NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={gpu_port} CPUs=4 CoresPerSocket=4 RealMemory=64000 \
     Gres=gpu:2
-PartitionName=cpu Nodes=cpu1 Default=YES DefMemPerCPU=500 MaxTime=60 DefaultTime=10
-PartitionName=gpu Nodes=gpu1 DefMemPerCPU=500 MaxTime=60 DefaultTime=10
+PartitionName=cpu Nodes=cpu1 Default=YES DefMemPerCPU=500 MaxTime=1440 DefaultTime=10
+PartitionName=gpu Nodes=gpu1 DefMemPerCPU=500 MaxTime=1440 DefaultTime=10
 """
 GRES_CONF = """
 AutoDetect=off

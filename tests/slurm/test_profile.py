@@ -14,17 +14,6 @@ import lab
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SNAKEMAKE = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm"]
-# Everything of the profile but its patience: a test need not wait for a shared file system.
-QUICK = [
-    "--slurm-init-seconds-before-status-checks",
-    "1",
-    "--seconds-between-status-checks",
-    "2",
-    "--latency-wait",
-    "5",
-]
-
 SNAKEFILE = """
 NAMES = ["failing", "cancelled", "endless"]
 
@@ -119,16 +108,17 @@ Path(snakemake.output[0]).write_text(json.dumps(row))
 class Run:
     """A folder with the small workflow, and what became of its first run."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]):
+    def __init__(self, folder: Path, environment: dict[str, str], options: list[str]):
         self.folder = folder
         self.environment = environment
+        self.options = options
         (folder / "Snakefile").write_text(SNAKEFILE)
         (folder / "job.py").write_text(JOB)
         shutil.copytree(ROOT / "profiles", folder / "profiles")
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [*SNAKEMAKE, *QUICK, *arguments],
+            [sys.executable, "-m", "snakemake", *self.options, *arguments],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -154,9 +144,11 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(slurm: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    run = Run(tmp_path_factory.mktemp("study"), slurm)
-    canceller = threading.Thread(target=run.cancel_when_running, args=["rule_doomed_wildcards_cancelled"])
+def run(slurm, quick, study, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = Run(tmp_path_factory.mktemp("fates"), slurm, quick)
+    canceller = threading.Thread(
+        target=run.cancel_when_running, args=["rule_doomed_wildcards_cancelled"], daemon=True
+    )
     canceller.start()
     run.first = run.snakemake()
     canceller.join()
