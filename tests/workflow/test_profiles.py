@@ -1,0 +1,28 @@
+"""The profiles name rules that exist, and Snakemake accepts them for the default study."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+
+
+def test_the_cluster_profile_names_rules_of_the_workflow(snakemake):
+    rules = set(snakemake("--list-rules").stdout.split())
+    profile = yaml.safe_load((PROFILES / "slurm/config.yaml").read_text())
+    assert set(profile["groups"]) | set(profile["set-resources"]) <= rules
+
+
+def test_every_group_of_the_cluster_profile_is_one_rule_with_a_size_and_a_time():
+    """Two rules in a group would tie all their jobs together; a group asks for the time of all its jobs."""
+    profile = yaml.safe_load((PROFILES / "slurm/config.yaml").read_text())
+    assert len(set(profile["groups"].values())) == len(profile["groups"])
+    assert set(profile["group-components"]) == set(profile["groups"].values())
+    assert all("runtime" in profile["set-resources"][rule] for rule in profile["groups"])
+
+
+@pytest.mark.parametrize("name", ["local", "slurm"])
+def test_a_profile_is_accepted(snakemake, name):
+    ended = snakemake("retrieval", "--dry-run", "--profile", f"profiles/{name}")
+    assert ended.returncode == 0, ended.stdout
