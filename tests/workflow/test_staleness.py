@@ -90,7 +90,9 @@ class Copy:
     def stale(self, reason: str = "") -> set[str]:
         """The first output of every job that a run would do (for a `reason`), below the study's results."""
         said = self.snakemake("--dry-run")
-        jobs = re.findall(r"(?m)^    output: results/small/([^,\n]*).*(?:\n    .*)*?\n    reason: (.*)$", said)
+        jobs = re.findall(
+            r"(?m)^    output: results/small/([^,\n]*).*(?:\n    .*)*?\n    reason: (.*)$", said
+        )
         return {output for output, why in jobs if reason in why}
 
     @contextlib.contextmanager
