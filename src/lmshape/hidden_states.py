@@ -7,6 +7,7 @@ are in random order. Layer 0 is what enters the first block, layer i what leaves
 
 import json
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -72,9 +73,7 @@ class _Files:
 
     def __init__(self, folder: Path, shapes: dict[str, tuple[int, int]], tokens: int):
         self.maps = {
-            stack: np.lib.format.open_memmap(
-                folder / f"{stack}.npy", "w+", np.float32, (depth + 1, tokens, width)
-            )
+            stack: _reserved(folder / f"{stack}.npy", (depth + 1, tokens, width))
             for stack, (depth, width) in shapes.items()
         }
         self.bad: Counter[tuple[str, int]] = Counter()
@@ -90,6 +89,14 @@ class _Files:
                 log.error("%s, %s layer %d: %d values are not finite", name, stack, layer, count)
         for stack in self.maps:
             self.maps[stack].flush()
+
+
+def _reserved(path: Path, shape: tuple[int, ...]) -> np.memmap:
+    """A new float32 .npy file, mapped; OSError if the disk has no room for it (writing would end the process)."""
+    mapped = np.lib.format.open_memmap(path, "w+", np.float32, shape)
+    with path.open("r+b") as file:
+        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return mapped
 
 
 # --- reading -------------------------------------------------------------------------------------------

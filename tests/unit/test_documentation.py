@@ -17,7 +17,9 @@ def test_generated_pages_have_not_drifted(name):
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == PAGES[name], "run: python docs/generate.py"
 
 
-@pytest.mark.parametrize("path", [ROOT / "config.yaml", *(ROOT / "studies").glob("*.yaml")], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [ROOT / "config.yaml", *(ROOT / "studies").glob("*.yaml")], ids=lambda p: p.name
+)
 def test_studies_fit_the_schema(path):
     jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(PAGES["study.schema.json"]))
 

@@ -89,7 +89,10 @@ def test_a_crop_wider_than_every_table_is_refused_with_the_widths():
     [
         ({"c": {}}, r"retrieval\.models\.c: there is no such suite.*allowed: a, b"),
         ({"a": {"sizes": ["smal"]}}, r"retrieval\.models\.a\.sizes: .*no size smal; did you mean `small`\?"),
-        ({"a": {"checkpoints": [9]}}, r"retrieval\.models\.a\.checkpoints: .*no step 9 of small; allowed: .*0, 8, 64"),
+        (
+            {"a": {"checkpoints": [9]}},
+            r"retrieval\.models\.a\.checkpoints: .*no step 9 of small; allowed: .*0, 8, 64",
+        ),
         (
             {"b": {"checkpoints": "all"}},
             r"retrieval\.models\.b\.checkpoints: .*no checkpoints of .*; allowed: final",

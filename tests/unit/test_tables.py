@@ -36,7 +36,14 @@ def test_a_job_without_rows_is_an_error(tmp_path):
 def test_checkpoints_that_serve_one_table_are_flagged():
     """Trap: step branches that hold the weights of another step."""
     rows = [
-        {"suite": "p", "size": size, "side": "input", "checkpoint": checkpoint, "step": step, "table_sha256": digest}
+        {
+            "suite": "p",
+            "size": size,
+            "side": "input",
+            "checkpoint": checkpoint,
+            "step": step,
+            "table_sha256": digest,
+        }
         for size, checkpoint, step, digest in [
             ("a", "main", None, "x"),
             ("a", "step8", 8, "y"),

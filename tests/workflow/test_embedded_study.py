@@ -61,7 +61,12 @@ def test_a_random_table_knows_the_tokenizer_and_the_width_alone(ndcg, table):
 
 
 def test_wider_random_tables_tell_more_tokens_apart(table):
-    rows = table("random_baseline").filter(metric="ndcg_at_10").group_by("tokenizer", "width").agg(pl.mean("value"))
+    rows = (
+        table("random_baseline")
+        .filter(metric="ndcg_at_10")
+        .group_by("tokenizer", "width")
+        .agg(pl.mean("value"))
+    )
     for _, curve in rows.group_by("tokenizer"):
         values = curve.sort("width")["value"].to_list()
         assert values[-1] > values[0]

@@ -16,11 +16,20 @@ STUDY = {
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"seds": [0]}, "retrieval.seds: there is no such key; did you mean `seeds`? allowed: ablations, bootstrap"),
-        ({"models": {"minilmm": {}}}, "retrieval.models.minilmm: there is no such suite in suites/; did you mean `minilm`?"),
+        (
+            {"seds": [0]},
+            "retrieval.seds: there is no such key; did you mean `seeds`? allowed: ablations, bootstrap",
+        ),
+        (
+            {"models": {"minilmm": {}}},
+            "retrieval.models.minilmm: there is no such suite in suites/; did you mean `minilm`?",
+        ),
         ({"models": {"minilm": {"sizes": ["9b"]}}}, "suite minilm has no size 9b; allowed: 22.7m"),
         ({"ablations": ["crop-9999"]}, "crop-9999 is possible for no table of this study"),
-        ({"ablations": ["original", "corp-64"]}, "there is no ablation 'corp-64'; allowed: original, random, crop-N"),
+        (
+            {"ablations": ["original", "corp-64"]},
+            "there is no ablation 'corp-64'; allowed: original, random, crop-N",
+        ),
     ],
     ids=["misspelt key", "unknown suite", "size the suite lacks", "crop too wide", "unknown ablation"],
 )
