@@ -15,16 +15,12 @@ facts, chosen = checkpoints.information(snakemake.input.table), Ablation.parse(n
 columns = settings.columns | {
     "side": names.side,
     "width": chosen.width(facts.width),
-    "embedding_width": facts.width,
-    "vocabulary_rows": facts.rows,
+    **facts.columns,
     "ablation": names.ablation,
     "seed": None if names.seed == "none" else int(names.seed),
     "dataset": names.dataset,
     "tokenizer": counts.tokenizer,
-    "dtype": facts.stored,
     "precision": settings.precision,
-    "table_sha256": facts.sha256,
-    "model_revision": facts.model_revision,
     "dataset_revision": counts.dataset_revision,
 }
 

@@ -245,6 +245,17 @@ class TableInformation:
     sha256: str
     tied: bool
 
+    @property
+    def columns(self) -> dict[str, int | str]:
+        """The columns of a table of results that say which embedding table a row is about."""
+        return {
+            "embedding_width": self.width,
+            "vocabulary_rows": self.rows,
+            "dtype": self.stored,
+            "table_sha256": self.sha256,
+            "model_revision": self.model_revision,
+        }
+
 
 def save(table: Embedding, path: str | Path, model_revision: str) -> None:
     """Write an embedding table file: safetensors, one tensor `embedding`, metadata on where it came from."""
