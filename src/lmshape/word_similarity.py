@@ -5,6 +5,7 @@ special tokens: byte-level vocabularies have other and much rarer tokens for a w
 """
 
 import importlib.util
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,8 +97,9 @@ def _count_words(words: Sequence[str], tokenizer: Any) -> tuple[csr_array, np.nd
 def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
     """Spearman's rank correlation of people's similarities with cosines in `table` (rows, width) float32.
 
-    Returns spearman, pairs (how many were compared), missing (how many were not) and reason. A pair with a word
-    whose vector is zero is missing. Where nothing can be correlated spearman is None and reason says why.
+    Returns spearman, its stderr, pairs (how many were compared), missing (how many were not) and reason. A pair
+    with a word whose vector is zero is missing. Where nothing can be correlated spearman is None and reason says
+    why.
     """
     first, second = (
         means(with_rows(side, len(table)), table, "float32") for side in (pairs.first, pairs.second)
@@ -108,6 +110,7 @@ def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
     human = pairs.similarity[there]
     row = {
         "spearman": None,
+        "stderr": None,
         "pairs": len(cosines),
         "missing": pairs.missing + int((~there).sum()),
         "reason": None,
@@ -116,7 +119,19 @@ def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
         return row | {"reason": "the table holds values that are not finite"}
     if len(set(cosines)) < 2 or len(set(human)) < 2:
         return row | {"reason": "fewer than two different similarities"}
-    return row | {"spearman": float(spearmanr(cosines, human).statistic)}
+    spearman = float(spearmanr(cosines, human).statistic)
+    return row | {"spearman": spearman, "stderr": standard_error(spearman, len(human))}
+
+
+def standard_error(spearman: float, pairs: int) -> float | None:
+    """Of a rank correlation over so many pairs; None for three or fewer.
+
+    Bonett and Wright (2000) give the variance of its Fisher transform, (1 + r^2 / 2) / (n - 3), here taken back to
+    the correlation's own scale.
+    """
+    if pairs <= 3:
+        return None
+    return (1 - spearman**2) * math.sqrt((1 + spearman**2 / 2) / (pairs - 3))
 
 
 def save(pairs: CountedPairs, path: str | Path) -> None:

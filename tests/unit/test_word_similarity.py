@@ -54,6 +54,7 @@ def test_the_order_of_cosines_is_compared_with_the_order_of_judgements():
     agree = counted([([HOT], [WARM], 9), ([HOT], [COLD], 5), ([HOT], [PAN, CAKE], 0)], missing=1)
     assert word_similarity.score(agree, TABLE) == {
         "spearman": pytest.approx(1),
+        "stderr": None,
         "pairs": 3,
         "missing": 1,
         "reason": None,
@@ -71,10 +72,21 @@ def test_a_pair_with_a_zero_vector_is_missing():
     pairs = counted([([HOT], [WARM], 9), ([HOT], [COLD], 5), ([HOT], [0], 0)], missing=2)
     assert word_similarity.score(pairs, TABLE) == {
         "spearman": pytest.approx(1),
+        "stderr": None,
         "pairs": 2,
         "missing": 3,
         "reason": None,
     }
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.7])
+def test_the_standard_error_is_the_spread_over_samples_of_pairs(correlation):
+    pairs, samples, rng = 353, 2000, np.random.default_rng(0)
+    first, noise = rng.standard_normal((2, samples, pairs))
+    second = correlation * first + np.sqrt(1 - correlation**2) * noise
+    ranks = [values.argsort(axis=1).argsort(axis=1) for values in (first, second)]
+    found = [np.corrcoef(one, other)[0, 1] for one, other in zip(*ranks, strict=True)]
+    assert word_similarity.standard_error(np.mean(found), pairs) == pytest.approx(np.std(found), rel=0.06)
 
 
 @pytest.mark.parametrize(
