@@ -155,6 +155,8 @@ class Selection(Strict):
 
 
 Models = dict[Name, Selection]
+Side = Literal["input", "output"]
+SIDES = "Embedding tables to score: input, output (where a model has its own)."
 
 
 class PackageDocumentation(Strict):
@@ -198,9 +200,7 @@ class Retrieval(Strict):
     checkpoint_ablations: list[str] = Field(
         ["original"], description="Ablations of the tables of checkpoints before the final one."
     )
-    sides: list[Literal["input", "output"]] = Field(
-        ["input"], description="Embedding tables to score: input, output (where a model has its own)."
-    )
+    sides: list[Side] = Field(["input"], description=SIDES)
     seeds: list[int] = Field([0, 1], description="Seeds of the ablations that draw numbers.")
     max_length: int = Field(2048, ge=1, description="Tokens of a text beyond this many are cut.")
     precision: Literal["float32", "published"] = Field(
@@ -287,8 +287,10 @@ class WordSimilarity(Strict):
 
     models: Models = Field(min_length=1, description="Which models' tables are scored.")
     datasets: dict[Name, str] = Field(
-        min_length=1, description="Name to file, or to a file in gensim's test data."
+        min_length=1,
+        description="Name to a file of word pairs, or to one in gensim's test data (wordsim353.tsv, simlex999.txt).",
     )
+    sides: list[Side] = Field(["input"], description=SIDES)
 
 
 class Study(Strict):
@@ -298,6 +300,9 @@ class Study(Strict):
     title: str = Field(description="Title of the report.")
     text: Text | None = Field(None, description="Text for hidden states and pre-training.")
     retrieval: Retrieval | None = Field(None, description="Embedding retrieval; left out, it is not run.")
+    word_similarity: WordSimilarity | None = Field(
+        None, description="Word similarity by embedding table; left out, it is not run."
+    )
     hidden_states: HiddenStates | None = Field(
         None, description="Layerwise geometry; left out, it is not run."
     )

@@ -5,6 +5,7 @@ Imported by the Snakefile, so by every cluster job: light imports only.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from lmshape.ablation_names import Ablation
 from lmshape.config import ConfigError, Models, Study, Suite, closest
@@ -31,16 +32,19 @@ class Model:
 
 @dataclass(frozen=True, order=True)
 class Combination:
-    """One table, ablated, scored on one data set."""
+    """One table, ablated, scored on one data set by a measure: `retrieval` or `word_similarity`."""
 
+    measure: str
     dataset: str
     model: Model
     side: str
-    ablation: str
-    seed: str
+    ablation: str = "original"
+    seed: str = NO_SEED
 
     def __str__(self) -> str:
-        return f"{self.dataset}/{self.model}/{self.side}/{self.ablation}/{self.seed}"
+        """The file of its rows below `results/<study>/`, without the ending."""
+        ablated = f"/{self.ablation}/{self.seed}" if self.measure == "retrieval" else ""
+        return f"{self.measure}/{self.dataset}/{self.model}/{self.side}{ablated}"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Pruned:
     """A combination that is not run, and why."""
 
     combination: Combination
+    setting: str  # what of the combination cannot be or is a repetition: side or ablation
     reason: str
 
 
@@ -57,15 +62,19 @@ class Grid:
 
     study: Study
     suites: dict[str, Suite]
-    retrieval: list[Combination] = field(default_factory=list)
-    pruned: list[Pruned] = field(default_factory=list)
+    scored: list[Combination] = field(init=False)  # by every measure of embedding tables
+    pruned: list[Pruned] = field(init=False)
     hidden_states: list[Model] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.study.retrieval:
-            self.retrieval, self.pruned = prune(list(combinations(self.study, self.suites)), self.suites)
+        self.scored, self.pruned = prune(list(combinations(self.study, self.suites)), self.suites)
         if self.study.hidden_states:
             self.hidden_states = select(self.study.hidden_states.models, self.suites, "hidden_states.models")
+
+    @property
+    def retrieval(self) -> list[Combination]:
+        """What is scored on retrieval."""
+        return [combination for combination in self.scored if combination.measure == "retrieval"]
 
     @property
     def tokenizers(self) -> dict[str, Model]:
@@ -87,24 +96,24 @@ class Grid:
         found: dict[str, dict[str, list[str]]] = {}
 
         def add(table: str, group: str, path: str) -> None:
-            found.setdefault(table, {}).setdefault(group, []).append(f"{table}/{path}.parquet")
+            found.setdefault(table, {}).setdefault(group, []).append(f"{path}.parquet")
 
-        for combination in self.retrieval:
-            add("retrieval", combination.model.suite, str(combination))
+        for combination in self.scored:
+            add(combination.measure, combination.model.suite, str(combination))
         for dataset in retrieval.datasets if retrieval and retrieval.random_baseline else ():
             for tokenizer in dict.fromkeys(self.suites[c.model.suite].tokenizer for c in self.retrieval):
                 for seed in retrieval.random_baseline.seeds:
-                    add("random_baseline", tokenizer, f"{dataset}/{tokenizer}/{seed}")
+                    add("random_baseline", tokenizer, f"random_baseline/{dataset}/{tokenizer}/{seed}")
         for model in self.hidden_states:
-            add("anisotropy", model.suite, str(model))
-            add("intrinsic_dimension", model.suite, str(model))
+            for measure in ("anisotropy", "intrinsic_dimension"):
+                add(measure, model.suite, f"{measure}/{model}")
         for suite in dict.fromkeys(model.suite for model in self.hidden_states):
-            add("anisotropy_bells", suite, suite)
+            add("anisotropy_bells", suite, f"anisotropy_bells/{suite}")
         for suite in dict.fromkeys(model.suite for model in self.hidden_states if model.step is not None):
-            add("dimension_over_training", suite, suite)
+            add("dimension_over_training", suite, f"dimension_over_training/{suite}")
         for suite, size in dict.fromkeys((model.suite, model.size) for model in self.models):
             if self.suites[suite].pretraining:
-                add("pretraining", suite, f"{suite}/{size}")
+                add("pretraining", suite, f"pretraining/{suite}/{size}")
         return found
 
     @property
@@ -126,7 +135,7 @@ class Grid:
     @property
     def models(self) -> list[Model]:
         """Every model that some measure reads, once, in order of appearance."""
-        return list(dict.fromkeys([c.model for c in self.retrieval] + self.hidden_states))
+        return list(dict.fromkeys([c.model for c in self.scored] + self.hidden_states))
 
 
 def build(study: Study, suites: dict[str, Suite]) -> Grid:
@@ -193,43 +202,47 @@ def chosen_checkpoints(suite: Suite, size: str, wanted: list[int] | str, key: st
 
 def combinations(study: Study, suites: dict[str, Suite]) -> Iterator[Combination]:
     """Every combination the study asks for, possible or not."""
-    settings = study.retrieval
-    for dataset in settings.datasets:
-        for model in select(settings.models, suites, "retrieval.models"):
+    if settings := study.retrieval:
+        models = select(settings.models, suites, "retrieval.models")
+        for dataset, model in product(settings.datasets, models):
             final = model.checkpoint == suites[model.suite].final
             for ablation in settings.ablations if final else settings.checkpoint_ablations:
-                for side in settings.sides:
-                    for seed in settings.seeds if Ablation.parse(ablation).random else [NO_SEED]:
-                        yield Combination(dataset, model, side, ablation, str(seed))
+                seeds = settings.seeds if Ablation.parse(ablation).random else [NO_SEED]
+                for side, seed in product(settings.sides, seeds):
+                    yield Combination("retrieval", dataset, model, side, ablation, str(seed))
+    if settings := study.word_similarity:
+        models = select(settings.models, suites, "word_similarity.models")
+        for dataset, model, side in product(settings.datasets, models, settings.sides):
+            yield Combination("word_similarity", dataset, model, side)
 
 
 def prune(wanted: list[Combination], suites: dict[str, Suite]) -> tuple[list[Combination], list[Pruned]]:
     """Split combinations into those to run and those that cannot be, or would repeat another.
 
-    ConfigError if an ablation is possible for no table at all: that is a mistake, not a corner of the grid.
+    ConfigError if an ablation or a side is possible for no table at all: a mistake, not a corner of the grid.
     """
     kept: list[Combination] = []
     pruned: list[Pruned] = []
     same: dict[tuple, Combination] = {}
     for combination in wanted:
-        reason = impossible(combination, suites)
-        twin = None if reason else same.setdefault(identity(combination, suites), combination)
-        if not reason and twin is not combination:
-            reason = f"the same numbers as {twin}"
-        if reason:
-            pruned.append(Pruned(combination, reason))
+        if cut := impossible(combination, suites):
+            pruned.append(cut)
+        elif (twin := same.setdefault(identity(combination, suites), combination)) is not combination:
+            pruned.append(Pruned(combination, "ablation", f"the same numbers as {twin}"))
         else:
             kept.append(combination)
     refuse_hopeless(kept, pruned, suites)
     return kept, pruned
 
 
-def impossible(combination: Combination, suites: dict[str, Suite]) -> str | None:
+def impossible(combination: Combination, suites: dict[str, Suite]) -> Pruned | None:
     """Why a combination cannot be, or None."""
     suite = suites[combination.model.suite]
     if combination.side == "output" and not suite.untied:
-        return "tied: the output embedding is the input embedding"
-    return Ablation.parse(combination.ablation).impossible(suite.sizes[combination.model.size].width)
+        return Pruned(combination, "side", "tied: the output embedding is the input embedding")
+    width = suite.sizes[combination.model.size].width
+    reason = Ablation.parse(combination.ablation).impossible(width)
+    return Pruned(combination, "ablation", reason) if reason else None
 
 
 def identity(combination: Combination, suites: dict[str, Suite]) -> tuple:
@@ -241,17 +254,18 @@ def identity(combination: Combination, suites: dict[str, Suite]) -> tuple:
         return (combination,)
     suite = suites[combination.model.suite]
     width = suite.sizes[combination.model.size].width
-    return (combination.dataset, suite.tokenizer, width, combination.seed)
+    return (combination.measure, combination.dataset, suite.tokenizer, width, combination.seed)
 
 
 def refuse_hopeless(kept: list[Combination], pruned: Iterable[Pruned], suites: dict[str, Suite]) -> None:
-    possible = {combination.ablation for combination in kept}
+    possible = {(c.measure, setting, getattr(c, setting)) for c in kept for setting in ("side", "ablation")}
     for cut in pruned:
-        if cut.combination.ablation not in possible:
-            widths = sorted(
-                {suites[p.combination.model.suite].sizes[p.combination.model.size].width for p in pruned}
-            )
+        measure, wanted = cut.combination.measure, getattr(cut.combination, cut.setting)
+        if (measure, cut.setting, wanted) not in possible:
+            models = [p.combination.model for p in pruned]
+            widths = sorted({suites[model.suite].sizes[model.size].width for model in models})
+            allowed = ": input" if cut.setting == "side" else f" widths here: {', '.join(map(str, widths))}"
             raise ConfigError(
-                f"retrieval.ablations: {cut.combination.ablation} is possible for no table of this study: "
-                f"{cut.reason}; allowed widths here: {', '.join(map(str, widths))}"
+                f"{measure}.{cut.setting}s: {wanted} is possible for no table of this study: {cut.reason}; "
+                f"allowed{allowed}"
             )

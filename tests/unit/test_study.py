@@ -30,6 +30,11 @@ def study(models: dict, **more) -> Study:
     return parse(Study, {"study": "s", "title": "S", "retrieval": retrieval}, "study")
 
 
+def words(models: dict, **more) -> Study:
+    section = {"models": models, "datasets": {"w": "words.tsv"}, **more}
+    return parse(Study, {"study": "s", "title": "S", "word_similarity": section}, "study")
+
+
 SUITES = {
     "a": suite("a", {"small": 64, "large": 256}, checkpoints={"steps": [0, 8, 64]}),
     "b": suite("b", {"small": 64}),
@@ -43,9 +48,9 @@ def names(combinations: list) -> list[str]:
 def test_a_deterministic_ablation_is_one_job_and_a_random_one_is_one_for_each_seed():
     grid = grids.build(study({"b": {}}, ablations=["original", "shuffled"], seeds=[3, 5]), SUITES)
     assert names(grid.retrieval) == [
-        "d/b/small/main/input/original/none",
-        "d/b/small/main/input/shuffled/3",
-        "d/b/small/main/input/shuffled/5",
+        "retrieval/d/b/small/main/input/original/none",
+        "retrieval/d/b/small/main/input/shuffled/3",
+        "retrieval/d/b/small/main/input/shuffled/5",
     ]
 
 
@@ -53,30 +58,49 @@ def test_checkpoints_before_the_final_one_get_their_own_ablations():
     models = {"a": {"sizes": ["small"], "checkpoints": [8]}}
     grid = grids.build(study(models, ablations=["original", "crop-8"]), SUITES)
     assert names(grid.retrieval) == [
-        "d/a/small/step8/input/original/none",
-        "d/a/small/main/input/original/none",
-        "d/a/small/main/input/crop-8/none",
+        "retrieval/d/a/small/step8/input/original/none",
+        "retrieval/d/a/small/main/input/original/none",
+        "retrieval/d/a/small/main/input/crop-8/none",
     ]
 
 
 def test_impossible_combinations_are_pruned_with_a_reason():
     grid = grids.build(study({"a": {}}, ablations=["original", "crop-128"]), SUITES)
-    assert "d/a/large/main/input/crop-128/none" in names(grid.retrieval)
-    assert [str(cut.combination) for cut in grid.pruned] == ["d/a/small/main/input/crop-128/none"]
+    assert "retrieval/d/a/large/main/input/crop-128/none" in names(grid.retrieval)
+    assert [str(cut.combination) for cut in grid.pruned] == ["retrieval/d/a/small/main/input/crop-128/none"]
     assert "crop-128 is wider than the table (64)" in grid.pruned[0].reason
 
 
 def test_one_random_table_serves_all_models_of_a_tokenizer_and_width():
     grid = grids.build(study({"a": {}, "b": {}}, ablations=["random"], seeds=[0]), SUITES)
-    assert names(grid.retrieval) == ["d/a/small/main/input/random/0", "d/a/large/main/input/random/0"]
-    assert grid.pruned[0].reason == "the same numbers as d/a/small/main/input/random/0"
+    run = ["retrieval/d/a/small/main/input/random/0", "retrieval/d/a/large/main/input/random/0"]
+    assert names(grid.retrieval) == run
+    assert grid.pruned[0].reason == "the same numbers as retrieval/d/a/small/main/input/random/0"
 
 
 def test_the_output_side_is_only_there_where_it_is_a_table_of_its_own():
     suites = SUITES | {"c": suite("c", {"small": 64}, untied=True)}
     grid = grids.build(study({"b": {}, "c": {}}, sides=["input", "output"]), suites)
-    assert "d/c/small/main/output/original/none" in names(grid.retrieval)
-    assert [str(cut.combination) for cut in grid.pruned] == ["d/b/small/main/output/original/none"]
+    assert "retrieval/d/c/small/main/output/original/none" in names(grid.retrieval)
+    assert [str(cut.combination) for cut in grid.pruned] == ["retrieval/d/b/small/main/output/original/none"]
+
+
+def test_word_similarity_is_one_job_for_each_table_that_there_is():
+    suites = SUITES | {"c": suite("c", {"small": 64}, untied=True)}
+    grid = grids.build(words({"b": {}, "c": {}}, sides=["input", "output"]), suites)
+    made = ["b/small/main/input", "c/small/main/input", "c/small/main/output"]
+    assert names(grid.scored) == [f"word_similarity/w/{name}" for name in made]
+    assert [str(cut.combination) for cut in grid.pruned] == ["word_similarity/w/b/small/main/output"]
+    assert grid.tables["word_similarity"]["b"] == ["word_similarity/w/b/small/main/input.parquet"]
+    assert list(grid.tokenizers) == ["tok"]
+
+
+@pytest.mark.parametrize(("make", "section"), [(study, "retrieval"), (words, "word_similarity")])
+def test_a_side_that_no_model_has_is_refused(make, section):
+    with pytest.raises(
+        ConfigError, match=rf"{section}\.sides: output is possible for no table .* allowed: input"
+    ):
+        grids.build(make({"a": {}, "b": {}}, sides=["output"]), SUITES)
 
 
 def test_a_crop_wider_than_every_table_is_refused_with_the_widths():

@@ -58,6 +58,11 @@ rule retrieval:
         tables("retrieval", "random_baseline"),
 
 
+rule word_similarity:
+    input:
+        tables("word_similarity"),
+
+
 rule anisotropy:
     input:
         tables("anisotropy"),

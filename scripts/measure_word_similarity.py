@@ -1,0 +1,13 @@
+"""Compare the cosines of one embedding table's rows with human judgements of word similarity."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import checkpoints, tables, word_similarity
+
+names, settings = snakemake.wildcards, snakemake.params
+pairs, table = word_similarity.load(snakemake.input.counts), snakemake.input.table
+columns = settings.columns | {"side": names.side, "dataset": names.dataset, "tokenizer": settings.tokenizer}
+columns |= checkpoints.information(table).columns
+tables.save_rows([word_similarity.score(pairs, checkpoints.load(table))], columns, snakemake.output[0])

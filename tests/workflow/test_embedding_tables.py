@@ -1,0 +1,132 @@
+"""Both embedding tables of a model through every measure of them, on two toy suites that the workflow trains."""
+
+import csv
+import json
+import random
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORDS = [
+    f"{a}{b}" for a in ("ba", "do", "ki", "lu", "me") for b in ("fan", "gor", "his", "jut", "nol", "pex")
+]
+SIZES = {
+    width: {"parameters": 1000 * width, "width": width, "vocabulary_rows": 320, "layers": 1, "heads": 1}
+    for width in (8, 16)
+}
+
+
+def suite(name: str, model_type: str, untied: bool, *widths: int) -> dict:
+    return {
+        "name": name,
+        "title": name,
+        "architecture": "encoder" if model_type == "bert" else "decoder",
+        "tokenizer": f"{name}-words",
+        "untied": untied,
+        "pretraining": {"model_type": model_type, "sequence_length": 16, "batch_size": 2},
+        "checkpoints": {"steps": [0, 2]},
+        "sizes": {f"w{width}": SIZES[width] for width in widths},
+    }
+
+
+SUITES = [suite("open", "gpt_neox", True, 8, 16), suite("shut", "bert", False, 8)]
+SIDES = ["input", "output"]
+STUDY = {
+    "study": "toys",
+    "title": "Toys",
+    "text": {"corpus": {"source": "file", "path": "text.txt"}, "held_out": 0.2},
+    "retrieval": {
+        "models": {"open": {}, "shut": {}},
+        "datasets": {"docs": {"source": "folder", "path": "docs"}},
+        "sides": SIDES,
+    },
+    "word_similarity": {
+        "models": {"open": {}, "shut": {}},
+        "datasets": {"own": "pairs.tsv"},
+        "sides": SIDES,
+    },
+}
+
+
+def write_inputs(folder: Path) -> None:
+    """A text, a BEIR folder and word pairs of random words."""
+    draw = random.Random(0)
+    sentences = [" ".join(draw.choices(WORDS, k=12)) for _ in range(120)]
+    (folder / "text.txt").write_text("\n\n".join(sentences))
+    (folder / "docs" / "qrels").mkdir(parents=True)
+    documents = [{"_id": f"d{i}", "title": "", "text": text} for i, text in enumerate(sentences[:40])]
+    queries = [{"_id": f"q{i}", "text": text[:30]} for i, text in enumerate(sentences[:12])]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / "docs" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judged = "".join(f"q{i}\td{i}\t1\n" for i in range(12))
+    (folder / "docs" / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    pairs = (f"{a}\t{b}\t{draw.random():.2f}\n" for a, b in zip(WORDS, WORDS[1:], strict=False))
+    (folder / "pairs.tsv").write_text("".join(pairs))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, snakemake) -> Path:
+    """The finished study, run in a copy of the repository."""
+    folder = tmp_path_factory.mktemp("toys")
+    shutil.copy(ROOT / "Snakefile", folder)
+    for name in ("workflow", "scripts", "src", "profiles"):
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        )
+    (folder / "suites").mkdir()
+    for content in SUITES:
+        (folder / "suites" / f"{content['name']}.yaml").write_text(yaml.safe_dump(content))
+    (folder / "config.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    write_inputs(folder)
+    targets = ("study", "retrieval", "word_similarity")
+    ended = snakemake(*targets, folder=folder, PYTHONPATH=str(folder / "src"))
+    assert ended.returncode == 0, ended.stdout[-10_000:]
+    return folder / "results" / "toys"
+
+
+@pytest.fixture(scope="module")
+def table(results):
+    return lambda name: pl.read_parquet(results / "tables" / f"{name}.parquet")
+
+
+def tables_scored(rows: pl.DataFrame) -> set[tuple[str, str]]:
+    return set(rows.select("suite", "side").unique().iter_rows())
+
+
+def test_the_output_table_is_scored_where_a_model_has_one_of_its_own(table):
+    assert tables_scored(table("retrieval")) == {("open", "input"), ("open", "output"), ("shut", "input")}
+    assert tables_scored(table("word_similarity")) == tables_scored(table("retrieval"))
+
+
+def test_both_sides_of_a_model_are_tables_of_their_own(table):
+    for name in ("retrieval", "word_similarity"):
+        rows = table(name).filter(suite="open", size="w16", checkpoint="step2")
+        hashes = dict(rows.select("side", "table_sha256").unique().iter_rows())
+        assert hashes["input"] != hashes["output"]
+        assert rows["embedding_width"].unique().to_list() == [16]
+
+
+def test_tied_output_tables_are_reported_as_pruned(results):
+    with (results / "pruned.csv").open(newline="") as file:
+        pruned = {row["combination"]: row["reason"] for row in csv.DictReader(file)}
+    assert set(pruned) == {
+        "retrieval/docs/shut/w8/step2/output/original/none",
+        "word_similarity/own/shut/w8/step2/output",
+    }
+    assert set(pruned.values()) == {"tied: the output embedding is the input embedding"}
+
+
+def test_word_similarity_counts_every_pair_once(table):
+    rows = table("word_similarity")
+    assert set(rows["pairs"] + rows["missing"]) == {len(WORDS) - 1}
+    assert rows["spearman"].is_between(-1, 1).all() and rows["spearman"].null_count() == 0
+    assert set(rows["checkpoint"]) == {"step2"} and rows["final"].all()
+
+
+def test_word_similarity_has_the_columns_of_the_design(table):
+    wanted = "suite size parameters checkpoint step final side dataset spearman pairs missing reason"
+    assert set(wanted.split()) <= set(table("word_similarity").columns)
