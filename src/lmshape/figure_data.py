@@ -37,6 +37,14 @@ def random_baseline(table: pl.DataFrame) -> pl.DataFrame:
     return _mean(table.filter(metric=METRIC), ["dataset", "tokenizer", "vocabulary_rows", "width"], "value")
 
 
+def word_similarity(table: pl.DataFrame) -> pl.DataFrame:
+    """Final checkpoints: one row per (dataset, suite, side, size)."""
+    keys = ["dataset", "suite", "side", "embedding_width", "parameters", "size"]
+    rows = _present(_final(table), "spearman").select(*keys, "spearman", "stderr", "pairs", "missing")
+    numbers = pl.col("spearman", "stderr").cast(pl.Float64)
+    return rows.with_columns(numbers).sort(keys)
+
+
 def anisotropy_by_depth(table: pl.DataFrame) -> pl.DataFrame:
     """Largest share of variance by relative depth, all positions and without the first; final checkpoints."""
     return _layers(final(table.filter(measure="svd", centered=True)))
@@ -88,7 +96,7 @@ def pretraining_loss(table: pl.DataFrame) -> pl.DataFrame:
 
 def facts(rows: pl.DataFrame) -> dict[str, str]:
     """What a caption may state about the plotted rows: field -> "240", "1 to 3", or words where none is recorded."""
-    fields = ("queries", "seeds", "batches", "batch_size", "layers", "fraction")
+    fields = ("queries", "pairs", "seeds", "batches", "batch_size", "layers", "fraction")
     return {field: _range(rows, field) for field in fields}
 
 

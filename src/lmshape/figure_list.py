@@ -106,6 +106,14 @@ FIGURES: dict[str, Figure] = {
         caption="Tables of Xavier-normal numbers with one row for each entry of the vocabulary: only the tokenizer "
         "and the width differ. Lines: nDCG@10 averaged over {seeds} seeds. Bands: lowest to highest seed.",
     ),
+    "word_similarity": Figure(
+        table="word_similarity",
+        question="scale",
+        title="Embedding tables and people's judgements of word similarity",
+        caption="A panel per data set, a line per suite, dashed for output embeddings; a point per model, at the "
+        "width of its stored table; final checkpoints. Points: Spearman's rank correlation of the cosines of words "
+        "with people's judgements, over {pairs} pairs of words. Bars: one standard error on each side.",
+    ),
     "anisotropy_by_depth": Figure(
         table="anisotropy",
         question="layers",

@@ -76,17 +76,13 @@ def retrieval_by_width(rows: pl.DataFrame) -> Figure:
 @_figure(figure_data.retrieval_all_suites)
 def retrieval_all_suites(rows: pl.DataFrame) -> Figure:
     """nDCG@10 of the unchanged tables against width: a line per suite, dashed for output embeddings."""
-    facets = style.facets(rows, "dataset")
-    figure, axes = style.panels(len(facets), columns=2, height=2.8)
-    looks = style.styles(rows["suite"].unique())
-    for ax, (title, part) in zip(axes, facets, strict=True):
-        for (suite, side), line in part.group_by("suite", "side", maintain_order=True):
-            label, dashes = (suite, "-") if side == "input" else (f"{suite} ({side})", "--")
-            bars = {"error": "stderr", "label": label, "linestyle": dashes}
-            style.curve(ax, line, "embedding_width", "value", **bars, **looks[suite])
-        style.width_axis(ax, part["embedding_width"], labels=16 // len(facets))
-        ax.set_title(title)
-    return style.finish(figure, WIDTH_LABEL, SCORE_LABEL)
+    return _by_suite(rows, "value", SCORE_LABEL)
+
+
+@_figure(figure_data.word_similarity)
+def word_similarity(rows: pl.DataFrame) -> Figure:
+    """Spearman's correlation against width: a panel per data set, a line per suite."""
+    return _by_suite(rows, "spearman", "Correlation with people (Spearman)")
 
 
 @_figure(figure_data.random_baseline)
@@ -217,6 +213,21 @@ def _profiles(rows: pl.DataFrame, band: str, label: str, limits: tuple[float, fl
     if limits:
         axes[0].set_ylim(limits)  # of all panels: they share the axis
     return style.finish(figure, DEPTH_LABEL, label)
+
+
+def _by_suite(rows: pl.DataFrame, value: str, label: str) -> Figure:
+    """`value` against width: a panel per data set, a line per suite, dashed for output embeddings."""
+    facets = style.facets(rows, "dataset")
+    figure, axes = style.panels(len(facets), columns=2, height=2.8)
+    looks = style.styles(rows["suite"].unique())
+    for ax, (title, part) in zip(axes, facets, strict=True):
+        for (suite, side), line in part.group_by("suite", "side", maintain_order=True):
+            name, dashes = (suite, "-") if side == "input" else (f"{suite} ({side})", "--")
+            bars = {"error": "stderr", "label": name, "linestyle": dashes}
+            style.curve(ax, line, "embedding_width", value, **bars, **looks[suite])
+        style.width_axis(ax, part["embedding_width"], labels=16 // len(facets))
+        ax.set_title(title)
+    return style.finish(figure, WIDTH_LABEL, label)
 
 
 def _by_step(
