@@ -79,6 +79,22 @@ def test_a_table_tuned_for_similarity_beats_noise_and_standard_errors_are_plausi
     assert 0.005 < original["stderr"] < 0.5 / math.sqrt(400)
 
 
+def test_word_similarity_has_every_table_of_the_final_models_and_every_pair(table):
+    rows = table("word_similarity")
+    tables = 8 + 3  # the models, and the output tables of neox-small
+    assert dict(rows.group_by("dataset").len().iter_rows()) == dict.fromkeys(["wordsim353", "simlex999"], tables)
+    given = rows.select("dataset", pairs=pl.col("pairs") + pl.col("missing")).unique()
+    assert dict(given.iter_rows()) == {"wordsim353": 353, "simlex999": 999}
+    assert rows["spearman"].null_count() == 0 and rows["final"].all()
+
+
+def test_a_table_tuned_for_similarity_agrees_with_people_most(table):
+    rows = table("word_similarity").filter(dataset="wordsim353")
+    best = dict(rows.group_by("suite").agg(pl.max("spearman")).iter_rows())
+    assert best["minilm"] > 0.6
+    assert best["minilm"] > best["smollm2"] + 0.2 > max(best["neox-small"], best["bert-small"]) + 0.2
+
+
 def test_the_loss_falls_in_every_size_and_starts_at_chance(table):
     losses = table("pretraining")
     for (suite, size), curve in losses.group_by("suite", "size"):
