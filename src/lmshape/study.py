@@ -76,6 +76,13 @@ class Grid:
         """What is scored on retrieval."""
         return [combination for combination in self.scored if combination.measure == "retrieval"]
 
+    def originals(self, suite: str) -> list[Combination]:
+        """Retrieval with the tables of a suite's finished models as they are, from the smallest model on."""
+        facts = self.suites[suite]
+        finished = [c for c in self.retrieval if (c.model.suite, c.model.checkpoint) == (suite, facts.final)]
+        originals = [c for c in finished if c.ablation == "original"]
+        return sorted(originals, key=lambda c: facts.sizes[c.model.size].parameters)
+
     @property
     def tokenizers(self) -> dict[str, Model]:
         """Every tokenizer of the study, with the model it is read from."""
@@ -104,6 +111,9 @@ class Grid:
             for tokenizer in dict.fromkeys(self.suites[c.model.suite].tokenizer for c in self.retrieval):
                 for seed in retrieval.random_baseline.seeds:
                     add("random_baseline", tokenizer, f"random_baseline/{dataset}/{tokenizer}/{seed}")
+        for suite in dict.fromkeys(c.model.suite for c in self.retrieval):
+            if len({c.model.size for c in self.originals(suite)}) > 1:
+                add("comparisons", suite, f"comparisons/{suite}")
         for model in self.hidden_states:
             for measure in ("anisotropy", "intrinsic_dimension"):
                 add(measure, model.suite, f"{measure}/{model}")

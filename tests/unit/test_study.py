@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 def suite(name: str, widths: dict[str, int], tokenizer: str = "tok", **more) -> Suite:
     sizes = {
-        size: {"parameters": 10, "width": width, "vocabulary_rows": 100, "layers": 2, "hub": f"o/{size}"}
+        size: {"parameters": 10 * width, "width": width, "vocabulary_rows": 100, "layers": 2, "hub": f"o/{size}"}
         for size, width in widths.items()
     }
     described = {
@@ -155,3 +155,12 @@ def test_every_file_of_a_table_is_listed_once_in_its_suite():
 def test_the_step_of_a_checkpoint():
     assert grids.Model("a", "small", "step64").step == 64
     assert grids.Model("a", "small", "main").step is None
+
+
+def test_sizes_are_compared_from_small_to_large_by_the_original_tables_of_their_finished_models():
+    models = {"a": {"sizes": ["large", "small"], "checkpoints": "all"}, "b": {}}
+    grid = grids.build(study(models, ablations=["original", "random"]), SUITES)
+    assert grid.tables["comparisons"] == {"a": ["comparisons/a.parquet"]}  # b has one size
+    assert names(grid.originals("a")) == [
+        f"retrieval/d/a/{size}/main/input/original/none" for size in ("small", "large")
+    ]

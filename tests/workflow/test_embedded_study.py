@@ -79,6 +79,18 @@ def test_a_table_tuned_for_similarity_beats_noise_and_standard_errors_are_plausi
     assert 0.005 < original["stderr"] < 0.5 / math.sqrt(400)
 
 
+def test_sizes_are_compared_pair_by_pair_as_their_means_differ(table, ndcg):
+    rows = table("comparisons")
+    assert rows["suite"].value_counts().sort("suite").rows() == [("bert-small", 3), ("neox-small", 3)]
+    final = ndcg.filter("final", ablation="original").select("suite", "size", "value")
+    means = {(suite, size): value for suite, size, value in final.iter_rows()}
+    for row in rows.iter_rows(named=True):
+        first, second = (means[row["suite"], row[place]] for place in ("first", "second"))
+        assert row["difference"] == pytest.approx(first - second)
+        assert row["low"] <= row["difference"] <= row["high"]
+        assert (row["probability"] > 0.5) == (first > second) or abs(first - second) < 1e-3
+
+
 def test_word_similarity_has_every_table_of_the_final_models_and_every_pair(table):
     rows = table("word_similarity")
     tables = 8 + 3  # the models, and the output tables of neox-small

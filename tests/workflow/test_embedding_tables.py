@@ -130,3 +130,13 @@ def test_word_similarity_counts_every_pair_once(table):
 def test_word_similarity_has_the_columns_of_the_design(table):
     wanted = "suite size parameters checkpoint step final side dataset spearman pairs missing reason"
     assert set(wanted.split()) <= set(table("word_similarity").columns)
+
+
+def test_sizes_are_compared_where_a_suite_has_several(table):
+    rows = table("comparisons")
+    assert set(rows.select("suite", "first", "second").iter_rows()) == {("open", "w16", "w8")}
+    assert sorted(rows["side"]) == SIDES
+    scores = table("retrieval").filter(metric="ndcg_at_10", suite="open")
+    for side in SIDES:
+        large, small = (scores.filter(side=side, size=size)["value"].item() for size in ("w16", "w8"))
+        assert rows.filter(side=side)["difference"].item() == pytest.approx(large - small)

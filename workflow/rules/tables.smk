@@ -55,7 +55,7 @@ def tables(*names):
 
 rule retrieval:
     input:
-        tables("retrieval", "random_baseline"),
+        tables("retrieval", "random_baseline", "comparisons"),
 
 
 rule word_similarity:

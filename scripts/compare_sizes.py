@@ -1,0 +1,14 @@
+"""Compare the sizes of one suite, pair by pair, over the same queries."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+import polars as pl
+
+from lmshape import comparisons, tables
+
+frames = [pl.read_parquet(path) for path in snakemake.input]
+scores = dict(zip(map(tuple, snakemake.params.scored), frames, strict=True))
+rows = comparisons.compare_sizes(scores, snakemake.params.bootstrap)
+tables.save_rows(rows, {"suite": snakemake.wildcards.suite}, snakemake.output[0])

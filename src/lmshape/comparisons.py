@@ -1,0 +1,42 @@
+"""Which size of a suite has the better embedding table: paired comparisons over the same queries."""
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from lmshape import bootstrap
+
+METRIC = "ndcg_at_10"
+
+
+def compare_sizes(
+    scores: Mapping[tuple[str, str, str], pl.DataFrame], resamples: int
+) -> list[dict[str, Any]]:
+    """One row for each pair of sizes on each data set and side, the larger size first.
+
+    `scores` maps (data set, side, size), sizes from small to large, to a frame (query, ndcg_at_10).
+    """
+    return [
+        {"dataset": larger[0], "side": larger[1], "first": larger[2], "second": smaller[2], "metric": METRIC}
+        | compare(scores[larger], scores[smaller], resamples)
+        for smaller, larger in combinations(scores, 2)
+        if smaller[:2] == larger[:2]
+    ]
+
+
+def compare(first: pl.DataFrame, second: pl.DataFrame, resamples: int) -> dict[str, Any]:
+    """How much better the first's mean is than the second's, over the same queries in the same order.
+
+    Returns difference; low and high, which bound the middle 95 % of it over resampled queries; probability, the
+    share of resamples in which the first is better; queries; and reason, where a single query leaves them None.
+    """
+    if not first["query"].equals(second["query"]):
+        raise ValueError("two tables that were scored on different queries cannot be compared")
+    row = dict.fromkeys(("difference", "low", "high", "probability")) | {"queries": first.height}
+    if first.height < 2:
+        return row | {"reason": "a single query"}
+    found = bootstrap.paired(first[METRIC].to_numpy(), second[METRIC].to_numpy(), resamples)
+    row |= {"difference": found.value, "low": found.low, "high": found.high}
+    return row | {"probability": found.probability, "reason": None}

@@ -1,0 +1,44 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from lmshape import bootstrap, comparisons
+
+
+def scored(*values: float) -> pl.DataFrame:
+    return pl.DataFrame({"query": [f"q{i}" for i in range(len(values))], "ndcg_at_10": list(values)})
+
+
+def test_every_pair_of_sizes_is_compared_on_its_own_data_set_and_side_with_the_larger_first():
+    keys = [("d", "input", size) for size in ("s", "m", "l")] + [("d", "output", "s"), ("e", "input", "s")]
+    rows = comparisons.compare_sizes({key: scored(0.1, 0.9) for key in keys}, 10)
+    assert [(row["dataset"], row["side"], row["first"], row["second"]) for row in rows] == [
+        ("d", "input", "m", "s"),
+        ("d", "input", "l", "s"),
+        ("d", "input", "l", "m"),
+    ]
+
+
+def test_a_comparison_is_the_paired_bootstrap_of_both_tables_scores():
+    first, second = np.random.default_rng(0).random((2, 50))
+    row = comparisons.compare(scored(*first), scored(*second), 200)
+    found = bootstrap.paired(first, second, 200)
+    assert row == {
+        "difference": found.value,
+        "low": found.low,
+        "high": found.high,
+        "probability": found.probability,
+        "queries": 50,
+        "reason": None,
+    }
+
+
+def test_a_single_query_gives_nulls_with_a_reason():
+    row = comparisons.compare(scored(0.5), scored(0.1), 10)
+    assert (row["difference"], row["probability"], row["queries"]) == (None, None, 1)
+    assert row["reason"] == "a single query"
+
+
+def test_different_queries_are_refused():
+    with pytest.raises(ValueError, match="different queries"):
+        comparisons.compare(scored(0.5, 0.1), scored(0.1, 0.2).reverse(), 10)
