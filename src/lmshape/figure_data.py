@@ -32,6 +32,11 @@ def retrieval_by_step(table: pl.DataFrame) -> pl.DataFrame:
     return _over_seeds(_with_steps(table.filter(metric=METRIC, ablation="original")))
 
 
+def comparisons(table: pl.DataFrame) -> pl.DataFrame:
+    """Every pair of sizes; sizes stay in the order of the table, from small to large."""
+    return _present(table, "difference").with_columns(pl.col("difference", "probability").cast(pl.Float64))
+
+
 def random_baseline(table: pl.DataFrame) -> pl.DataFrame:
     """One row per (dataset, tokenizer, width): mean over seeds, lowest and highest seed."""
     return _mean(table.filter(metric=METRIC), ["dataset", "tokenizer", "vocabulary_rows", "width"], "value")

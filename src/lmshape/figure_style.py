@@ -64,12 +64,14 @@ ABLATIONS = {
 }
 
 
-def panels(count: int, columns: int, height: float = 1.9) -> tuple[Figure, list[Axes]]:
-    """A figure of paper width with `count` panels of `height` inches on one y axis, at most `columns` in a row."""
+def panels(
+    count: int, columns: int, height: float = 1.9, one_y_axis: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """A figure of paper width with `count` panels of `height` inches, at most `columns` in a row."""
     rows = ceil(count / columns)
     columns = ceil(count / rows)
     figure = Figure(figsize=(WIDTH, height * rows + 0.5), layout="constrained")
-    axes = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    axes = figure.subplots(rows, columns, sharey=one_y_axis, squeeze=False).ravel()
     for ax in axes[count:]:
         ax.remove()
     return figure, list(axes[:count])
@@ -107,6 +109,19 @@ def curve(
 def shade(ax: Axes, xs: Sequence[float], low: Sequence[float], high: Sequence[float], color: str) -> None:
     """A band with a thin edge, so that overlapping ones stay apart."""
     ax.fill_between(xs, low, high, facecolor=(color, 0.12), edgecolor=(color, 0.4), lw=0.4)
+
+
+def heat(
+    ax: Axes, values: np.ndarray, words: np.ndarray, rows: Sequence[str], columns: Sequence[str]
+) -> None:
+    """Cells (rows, columns) coloured by values in 0 to 1, with words in them; NaN is an empty cell."""
+    names = {"yticklabels": rows, "xticklabels": columns}
+    ends = {"cmap": diverging(), "vmin": 0, "vmax": 1, "cbar": False}
+    look = {"linewidths": 1, "linecolor": "white", "annot_kws": {"fontsize": FONT - 2}}
+    sns.heatmap(values, mask=np.isnan(values), annot=words, fmt="", ax=ax, **names, **ends, **look)
+    ax.grid(False)
+    ax.tick_params(length=0, rotation=0, labelsize=FONT - 2)
+    sns.despine(ax=ax, left=True, bottom=True)
 
 
 def finish(figure: Figure, x: str, y: str, legend: bool = False) -> Figure:
@@ -252,6 +267,11 @@ def shades(hue: str, count: int) -> list:
 def sequential() -> Colormap:
     """Light to dark without the palest tenth, which white paper swallows."""
     return ListedColormap(mpl.colormaps["viridis_r"](np.linspace(0.1, 1, 256)))
+
+
+def diverging() -> Colormap:
+    """From one hue over a pale grey to another: for what has a middle."""
+    return sns.blend_palette([VERMILION, "0.94", BLUE], as_cmap=True)
 
 
 def blank(reason: str) -> Figure:

@@ -10,9 +10,11 @@ from itertools import product
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from lmshape import figure_data
@@ -83,6 +85,26 @@ def retrieval_all_suites(rows: pl.DataFrame) -> Figure:
 def word_similarity(rows: pl.DataFrame) -> Figure:
     """Spearman's correlation against width: a panel per data set, a line per suite."""
     return _by_suite(rows, "spearman", "Correlation with people (Spearman)")
+
+
+@_figure(figure_data.comparisons)
+def comparisons(rows: pl.DataFrame) -> Figure:
+    """How probably the larger of two models has the better table: a panel per suite, a cell per pair of sizes."""
+    facets = style.facets(rows, "suite", "dataset", "side")
+    most = max(part["first"].n_unique() for _, part in facets)
+    layout = {"columns": 3 if most < 6 else 2, "height": 0.8 + 0.22 * most, "one_y_axis": False}
+    figure, axes = style.panels(len(facets), **layout)
+    for ax, (title, part) in zip(axes, facets, strict=True):
+        probability, difference = (
+            part.pivot("second", index="first", values=column) for column in ("probability", "difference")
+        )
+        larger, smaller = probability["first"].to_list(), probability.columns[1:]
+        words = np.vectorize("{:+.1f}".format)(100 * difference.drop("first").to_numpy())
+        style.heat(ax, probability.drop("first").to_numpy(), words, larger, smaller)
+        ax.set_title(title)
+    colors = ScalarMappable(Normalize(0, 1), style.diverging())
+    figure.colorbar(colors, ax=axes, aspect=40, label="Probability that\nthe larger is better")
+    return style.finish(figure, "Smaller model", "Larger model")
 
 
 @_figure(figure_data.random_baseline)

@@ -116,6 +116,19 @@ def test_average_over_layers_leaves_missing_layers_out_and_says_how_many_are_in(
     assert found["stderr"] == pytest.approx(0.2)
 
 
+def test_a_cell_is_the_probability_that_the_larger_model_is_better(drawn):
+    ax = panel(drawn["comparisons"], "bert-small")
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["64x3", "96x4"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["96x4", "128x6"]
+    table = TABLES["comparisons"].filter(suite="bert-small")
+    cells = ax.collections[0].get_array()
+    for first, second, probability in table.select("first", "second", "probability").iter_rows():
+        place = ["96x4", "128x6"].index(first), ["64x3", "96x4"].index(second)
+        assert cells[place] == pytest.approx(probability)
+    assert cells.mask.tolist() == [[False, True], [False, False]]
+    assert [text.get_text() for text in ax.texts] == ["-1.0", "+0.0", "+1.0"]
+
+
 def test_depth_runs_from_zero_to_one_in_every_model():
     rows = figure_data.anisotropy_by_depth(TABLES["anisotropy"])
     ends = rows.group_by("suite", "size").agg(low=pl.col("depth").min(), high=pl.col("depth").max())
@@ -231,7 +244,7 @@ def test_a_missing_layer_is_a_gap():
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_table_without_values_gives_the_reason(name):
     table = TABLES[FIGURES[name].table]
-    value = next(column for column in ("value", "mean", "loss", "spearman") if column in table.columns)
+    value = next(column for column in ("value", "mean", "loss", "spearman", "difference") if column in table.columns)
     nothing = table.with_columns(pl.lit(None).alias(value), pl.lit("too few tokens").alias("reason"))
     assert texts(draw(name, nothing)) == ["no data: too few tokens"]
 
