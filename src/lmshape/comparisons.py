@@ -30,13 +30,15 @@ def compare(first: pl.DataFrame, second: pl.DataFrame, resamples: int) -> dict[s
     """How much better the first's mean is than the second's, over the same queries in the same order.
 
     Returns difference; low and high, which bound the middle 95 % of it over resampled queries; probability, the
-    share of resamples in which the first is better; queries; and reason, where a single query leaves them None.
+    share of resamples in which the first is better; queries; and reason, where they are None: there is but one
+    query, or one of the two tables could not be scored, which leaves it without queries.
     """
+    row = dict.fromkeys(("difference", "low", "high", "probability"))
+    queries = min(first.height, second.height)
+    if queries < 2:
+        return row | {"queries": queries, "reason": "a single query" if queries else "one was not scored"}
     if not first["query"].equals(second["query"]):
         raise ValueError("two tables that were scored on different queries cannot be compared")
-    row = dict.fromkeys(("difference", "low", "high", "probability")) | {"queries": first.height}
-    if first.height < 2:
-        return row | {"reason": "a single query"}
     found = bootstrap.paired(first[METRIC].to_numpy(), second[METRIC].to_numpy(), resamples)
     row |= {"difference": found.value, "low": found.low, "high": found.high}
-    return row | {"probability": found.probability, "reason": None}
+    return row | {"probability": found.probability, "queries": queries, "reason": None}

@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from lmshape import tokens
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
-from lmshape.ranking import means, with_rows
+from lmshape.ranking import RetrievalError, means, with_rows
 from lmshape.tokens import sparse_parts, sparse_whole
 
 
@@ -101,20 +101,18 @@ def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
     with a word whose vector is zero is missing. Where nothing can be correlated spearman is None and reason says
     why.
     """
-    first, second = (
-        means(with_rows(side, len(table)), table, "float32") for side in (pairs.first, pairs.second)
-    )
+    given = len(pairs.similarity) + pairs.missing
+    row = {"spearman": None, "stderr": None, "pairs": 0, "missing": given, "reason": None}
+    try:
+        sides = [with_rows(side, len(table)) for side in (pairs.first, pairs.second)]
+    except RetrievalError as error:
+        return row | {"reason": str(error)}
+    first, second = (means(side, table, "float32") for side in sides)
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     there = norms > 0
     cosines = np.einsum("ij,ij->i", first, second)[there] / norms[there]
     human = pairs.similarity[there]
-    row = {
-        "spearman": None,
-        "stderr": None,
-        "pairs": len(cosines),
-        "missing": pairs.missing + int((~there).sum()),
-        "reason": None,
-    }
+    row |= {"pairs": len(human), "missing": given - len(human)}
     if not np.isfinite(norms).all():
         return row | {"reason": "the table holds values that are not finite"}
     if len(set(cosines)) < 2 or len(set(human)) < 2:

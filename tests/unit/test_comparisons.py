@@ -39,6 +39,11 @@ def test_a_single_query_gives_nulls_with_a_reason():
     assert row["reason"] == "a single query"
 
 
+def test_a_table_that_was_not_scored_gives_nulls_with_a_reason():
+    row = comparisons.compare(scored(0.5, 0.1), scored().cast({"query": pl.String}), 10)
+    assert (row["difference"], row["queries"], row["reason"]) == (None, 0, "one was not scored")
+
+
 def test_different_queries_are_refused():
     with pytest.raises(ValueError, match="different queries"):
         comparisons.compare(scored(0.5, 0.1), scored(0.1, 0.2).reverse(), 10)

@@ -6,7 +6,6 @@ from counted import matrix
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from lmshape import word_similarity
-from lmshape.ranking import RetrievalError
 from lmshape.word_similarity import CountedPairs, Pair, WordSimilarityError
 
 WORDS = ["<unk>", "<s>", "hot", "warm", "cold", "pan", "cake"]
@@ -110,9 +109,10 @@ def test_a_table_that_is_not_finite_is_null_with_a_reason():
     assert (row["spearman"], row["reason"]) == (None, "the table holds values that are not finite")
 
 
-def test_trap_14_a_token_without_a_row_is_refused():
-    with pytest.raises(RetrievalError, match="token 4 has no row in a table of 4"):
-        word_similarity.score(counted([([HOT], [COLD], 1)]), TABLE[:4])
+def test_trap_14_a_token_without_a_row_is_null_with_a_reason():
+    row = word_similarity.score(counted([([HOT], [COLD], 1)], missing=2), TABLE[:4])
+    assert (row["spearman"], row["pairs"], row["missing"]) == (None, 0, 3)
+    assert "token 4 has no row in a table of 4" in row["reason"]
 
 
 def test_what_was_saved_is_loaded(tmp_path):
