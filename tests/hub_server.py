@@ -21,9 +21,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 WEIGHTS = (".safetensors", ".bin")
-INFORMATION = re.compile(r"/api/models/([^/]+/[^/]+)(?:/revision/([^/]+))?")
-TREE = re.compile(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)(?:/.*)?")
-FILE = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
+INFORMATION = re.compile(r"/api/(?:models|datasets)/([^/]+/[^/]+)(?:/revision/([^/]+))?")
+TREE = re.compile(r"/api/(?:models|datasets)/([^/]+/[^/]+)/tree/([^/]+)(?:/.*)?")
+FILE = re.compile(r"/(?:datasets/)?([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
 CONTENT = re.compile(r"/content/(\w+)")
 
 

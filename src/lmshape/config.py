@@ -208,6 +208,10 @@ class Retrieval(Strict):
     )
     bootstrap: int = Field(1000, ge=2, description="Resamples of the queries for the standard error.")
     random_baseline: RandomBaseline | None = Field(None, description="The random baseline by tokenizer.")
+    tasks: list[str] = Field(
+        [],
+        description="Other tasks of mteb, by name, that the same tables are scored on as they are, e.g. STS12.",
+    )
 
     @field_validator("ablations", "checkpoint_ablations")
     @classmethod

@@ -113,14 +113,18 @@ def export_mteb(task: str, folder: str | Path) -> None:
     `task` is a name such as SCIDOCS, or name:subset for a task of several subsets (MIRACLRetrieval:en). The
     split is test where the task has one, else the first it is evaluated on (MSMARCO: dev).
     """
+    name, _, subset = task.partition(":")
+    write(from_mteb(mteb_task(name), subset or None), folder)
+
+
+def mteb_task(name: str) -> Any:
+    """mteb's task of this name, without its data; DatasetError with the nearest name if there is none."""
     import mteb  # 5 s, needed nowhere else
 
-    name, _, subset = task.partition(":")
     try:
-        found = mteb.get_task(name)
+        return mteb.get_task(name)
     except KeyError as error:
         raise DatasetError(f"mteb has no task {name}: {error.args[0]}") from error
-    write(from_mteb(found, subset or None), folder)
 
 
 def from_mteb(task: Any, subset: str | None = None) -> Dataset:

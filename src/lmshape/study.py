@@ -32,7 +32,7 @@ class Model:
 
 @dataclass(frozen=True, order=True)
 class Combination:
-    """One table, ablated, scored on one data set by a measure: `retrieval` or `word_similarity`."""
+    """One table, ablated, scored on one data set by a measure: retrieval, mteb_tasks or word_similarity."""
 
     measure: str
     dataset: str
@@ -220,6 +220,8 @@ def combinations(study: Study, suites: dict[str, Suite]) -> Iterator[Combination
                 seeds = settings.seeds if Ablation.parse(ablation).random else [NO_SEED]
                 for side, seed in product(settings.sides, seeds):
                     yield Combination("retrieval", dataset, model, side, ablation, str(seed))
+        for task, model, side in product(settings.tasks, models, settings.sides):
+            yield Combination("mteb_tasks", task, model, side)
     if settings := study.word_similarity:
         models = select(settings.models, suites, "word_similarity.models")
         for dataset, model, side in product(settings.datasets, models, settings.sides):

@@ -95,6 +95,14 @@ def test_word_similarity_is_one_job_for_each_table_that_there_is():
     assert list(grid.tokenizers) == ["tok"]
 
 
+def test_a_task_of_mteb_is_scored_on_every_table_as_it_is():
+    models = {"a": {"sizes": ["small"], "checkpoints": [8]}}
+    grid = grids.build(study(models, ablations=["original", "random"], tasks=["STS12"]), SUITES)
+    assert grid.tables["mteb_tasks"] == {
+        "a": [f"mteb_tasks/STS12/a/small/{checkpoint}/input.parquet" for checkpoint in ("step8", "main")]
+    }
+
+
 @pytest.mark.parametrize(("make", "section"), [(study, "retrieval"), (words, "word_similarity")])
 def test_a_side_that_no_model_has_is_refused(make, section):
     with pytest.raises(

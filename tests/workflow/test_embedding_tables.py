@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
+from hub_server import HubServer
 
 ROOT = Path(__file__).parents[2]
 WORDS = [
@@ -140,3 +141,44 @@ def test_sizes_are_compared_where_a_suite_has_several(table):
     for side in SIDES:
         large, small = (scores.filter(side=side, size=size)["value"].item() for size in ("w16", "w8"))
         assert rows.filter(side=side)["difference"].item() == pytest.approx(large - small)
+
+
+STS12_REVISION = "a0d554a64d88156834ff5ae9920b964011b16384"  # the one that mteb pins
+
+
+def test_a_task_of_mteb_is_fetched_once_and_scores_both_tables(results, table, snakemake, tmp_path):
+    folder = results.parents[1]
+    scored = {"models": {"open": {"sizes": ["w8"]}}, "tasks": ["STS12"]}
+    (folder / "tasks.yaml").write_text(yaml.safe_dump(STUDY | {"retrieval": STUDY["retrieval"] | scored}))
+    draw = random.Random(1)
+    pairs = [
+        {
+            "sentence1": " ".join(draw.sample(WORDS, 5)),
+            "sentence2": " ".join(draw.sample(WORDS, 5)),
+            "score": i % 6,
+        }
+        for i in range(24)
+    ]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    target = "results/toys/tables/mteb_tasks.parquet"
+    with HubServer() as hub:
+        hub.add("mteb/sts12-sts", STS12_REVISION, tmp_path)
+        environment = {
+            "HF_ENDPOINT": hub.endpoint,
+            "HF_HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(folder / "src"),
+        }
+        ended = snakemake(target, "--configfile", "tasks.yaml", folder=folder, **environment)
+        fetched = [
+            request for request in hub.requests if request.content and request.path.endswith("test.jsonl")
+        ]
+    assert ended.returncode == 0, ended.stdout[-10_000:]
+    assert len(fetched) == 1
+    rows = table("mteb_tasks")
+    assert sorted(rows["side"]) == SIDES and rows["value"].n_unique() == 2
+    assert set(rows.select("task", "metric", "dataset_revision").iter_rows()) == {
+        ("STS12", "cosine_spearman", STS12_REVISION)
+    }
+    assert rows["value"].is_between(-1, 1).all()
+    wanted = "suite size parameters checkpoint step final side task metric value dataset_revision reason"
+    assert set(wanted.split()) <= set(rows.columns)

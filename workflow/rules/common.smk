@@ -6,6 +6,7 @@ from lmshape.study import Model
 
 wildcard_constraints:
     dataset="[^/]+",
+    task="[^/]+",
     tokenizer="[^/]+",
     suite="[^/]+",
     size="[^/]+",

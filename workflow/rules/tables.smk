@@ -55,7 +55,7 @@ def tables(*names):
 
 rule retrieval:
     input:
-        tables("retrieval", "random_baseline", "comparisons"),
+        tables("retrieval", "random_baseline", "comparisons", "mteb_tasks"),
 
 
 rule word_similarity:

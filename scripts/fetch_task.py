@@ -1,0 +1,9 @@
+"""Fetch the data of a task of mteb."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+from lmshape import mteb_tasks
+
+mteb_tasks.fetch(snakemake.wildcards.task, snakemake.output[0])
