@@ -45,7 +45,7 @@ def random_baseline(table: pl.DataFrame) -> pl.DataFrame:
 def word_similarity(table: pl.DataFrame) -> pl.DataFrame:
     """Final checkpoints: one row per (dataset, suite, side, size)."""
     keys = ["dataset", "suite", "side", "embedding_width", "parameters", "size"]
-    rows = _present(_final(table), "spearman").select(*keys, "spearman", "stderr", "pairs", "missing")
+    rows = _present(final(table), "spearman").select(*keys, "spearman", "stderr", "pairs", "missing")
     numbers = pl.col("spearman", "stderr").cast(pl.Float64)
     return rows.with_columns(numbers).sort(keys)
 

@@ -41,10 +41,14 @@ class Combination:
     ablation: str = "original"
     seed: str = NO_SEED
 
-    def __str__(self) -> str:
-        """The file of its rows below `results/<study>/`, without the ending."""
+    @property
+    def path(self) -> str:
+        """The file of its rows below `results/<study>/<measure>/`, without the ending."""
         ablated = f"/{self.ablation}/{self.seed}" if self.measure == "retrieval" else ""
-        return f"{self.measure}/{self.dataset}/{self.model}/{self.side}{ablated}"
+        return f"{self.dataset}/{self.model}/{self.side}{ablated}"
+
+    def __str__(self) -> str:
+        return f"{self.measure}/{self.path}"
 
 
 @dataclass(frozen=True)
@@ -103,27 +107,27 @@ class Grid:
         found: dict[str, dict[str, list[str]]] = {}
 
         def add(table: str, group: str, path: str) -> None:
-            found.setdefault(table, {}).setdefault(group, []).append(f"{path}.parquet")
+            found.setdefault(table, {}).setdefault(group, []).append(f"{table}/{path}.parquet")
 
         for combination in self.scored:
-            add(combination.measure, combination.model.suite, str(combination))
+            add(combination.measure, combination.model.suite, combination.path)
         for dataset in retrieval.datasets if retrieval and retrieval.random_baseline else ():
             for tokenizer in dict.fromkeys(self.suites[c.model.suite].tokenizer for c in self.retrieval):
                 for seed in retrieval.random_baseline.seeds:
-                    add("random_baseline", tokenizer, f"random_baseline/{dataset}/{tokenizer}/{seed}")
+                    add("random_baseline", tokenizer, f"{dataset}/{tokenizer}/{seed}")
         for suite in dict.fromkeys(c.model.suite for c in self.retrieval):
             if len({c.model.size for c in self.originals(suite)}) > 1:
-                add("comparisons", suite, f"comparisons/{suite}")
+                add("comparisons", suite, suite)
         for model in self.hidden_states:
-            for measure in ("anisotropy", "intrinsic_dimension"):
-                add(measure, model.suite, f"{measure}/{model}")
+            add("anisotropy", model.suite, str(model))
+            add("intrinsic_dimension", model.suite, str(model))
         for suite in dict.fromkeys(model.suite for model in self.hidden_states):
-            add("anisotropy_bells", suite, f"anisotropy_bells/{suite}")
+            add("anisotropy_bells", suite, suite)
         for suite in dict.fromkeys(model.suite for model in self.hidden_states if model.step is not None):
-            add("dimension_over_training", suite, f"dimension_over_training/{suite}")
+            add("dimension_over_training", suite, suite)
         for suite, size in dict.fromkeys((model.suite, model.size) for model in self.models):
             if self.suites[suite].pretraining:
-                add("pretraining", suite, f"pretraining/{suite}/{size}")
+                add("pretraining", suite, f"{suite}/{size}")
         return found
 
     @property
