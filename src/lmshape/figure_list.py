@@ -61,6 +61,12 @@ class Summary:
 
 
 SUMMARIES: dict[str, Summary] = {
+    "published": Summary(
+        "scale",
+        "What a published study printed, beside what was measured here",
+        "nDCG@10 in hundredths. Agrees: within 0.05, about what rounding to bfloat16 moves. Suspect: the note says "
+        "what in the study itself speaks against the number.",
+    ),
     "anisotropy_bells": Summary(
         "layers",
         "How bell-shaped each profile is",

@@ -22,8 +22,8 @@ CELLS = 20  # missing values of one reason that are named
 VALUES = ("value", "mean", "loss", "spearman", "accuracy", "difference")  # the column that a table is about
 # What tells one row from another, in the order a reader looks for it.
 KEYS = (
-    "dataset", "task", "split", "subset", "tokenizer", "suite", "size", "first", "second", "checkpoint", "stack",
-    "layer", "side", "width", "ablation", "seed", "metric", "measure", "centered", "estimator", "fraction",
+    "quantity", "dataset", "task", "split", "subset", "tokenizer", "suite", "size", "first", "second", "checkpoint",
+    "stack", "layer", "side", "width", "ablation", "seed", "metric", "measure", "centered", "estimator", "fraction",
     "positions",
 )  # fmt: skip
 MODEL = ("architecture", "parameters", "embedding_width", "vocabulary_rows", "tokenizer")

@@ -11,6 +11,9 @@ from lmshape.ablation_names import Ablation
 from lmshape.config import ConfigError, Models, Study, Suite, closest
 
 NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
+# mteb's name of the data set on which `lmshape.published` has a seed study's numbers, and the suites it has them of
+PUBLISHED_TASK = "SCIDOCS"
+PUBLISHED_SUITES = ("pythia", "opt", "cerebras-gpt", "bloom", "t5-v1_1")
 
 
 @dataclass(frozen=True, order=True)
@@ -88,6 +91,15 @@ class Grid:
         return sorted(originals, key=lambda c: facts.sizes[c.model.size].parameters)
 
     @property
+    def published(self) -> list[str]:
+        """The data sets on which scores of this study can be set beside published ones."""
+        known = {c.dataset for c in self.retrieval if c.model.suite in PUBLISHED_SUITES}
+        datasets = self.study.retrieval.datasets.items() if known else ()
+        return [
+            name for name, d in datasets if d.source == "mteb" and d.task == PUBLISHED_TASK and name in known
+        ]
+
+    @property
     def tokenizers(self) -> dict[str, Model]:
         """Every tokenizer of the study, with the model it is read from."""
         found: dict[str, Model] = {}
@@ -118,6 +130,8 @@ class Grid:
         for suite in dict.fromkeys(c.model.suite for c in self.retrieval):
             if len({c.model.size for c in self.originals(suite)}) > 1:
                 add("comparisons", suite, suite)
+        for dataset in self.published:
+            add("published", dataset, dataset)
         for model in self.hidden_states:
             add("anisotropy", model.suite, str(model))
             add("intrinsic_dimension", model.suite, str(model))

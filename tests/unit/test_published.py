@@ -188,3 +188,4 @@ def test_published_study_scores_every_model_that_the_first_seed_printed():
     ablations = ("original", "random", "crop-128", "pad-14336")
     assert scored == {(s, size, a) for s in suites for size in SUITES[s].sizes for a in ablations}
     assert len({m.checkpoint for m in grid.hidden_states if m.suite == "pythia"}) == 155
+    assert {"comparisons", "published", "word_similarity"} <= set(grid.tables)

@@ -172,3 +172,18 @@ def test_sizes_are_compared_from_small_to_large_by_the_original_tables_of_their_
     assert names(grid.originals("a")) == [
         f"retrieval/d/a/{size}/main/input/original/none" for size in ("small", "large")
     ]
+
+
+@pytest.mark.parametrize(
+    ("suite_name", "dataset", "compared"),
+    [
+        ("pythia", {"source": "mteb", "task": "SCIDOCS"}, {"d": ["published/d.parquet"]}),
+        ("a", {"source": "mteb", "task": "SCIDOCS"}, None),
+        ("pythia", {"source": "mteb", "task": "NFCorpus"}, None),
+        ("pythia", {"source": "folder", "path": "scidocs"}, None),
+    ],
+)
+def test_published_numbers_are_compared_on_their_own_suites_and_data_set(suite_name, dataset, compared):
+    suites = {name: suite(name, {"small": 64}) for name in ("pythia", "a")}
+    grid = grids.build(study({suite_name: {}}, datasets={"d": dataset}), suites)
+    assert grid.tables.get("published") == compared

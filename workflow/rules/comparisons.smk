@@ -1,7 +1,8 @@
-"""What was scored, compared: the sizes of a suite with each other.
+"""What was scored, compared: the sizes of a suite with each other, and all with what a seed study printed.
 
-Reads <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/original/none.queries.parquet.
-Writes <results>/comparisons/{suite}.parquet.
+Reads <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/original/none.queries.parquet and
+<results>/tables/{retrieval,random_baseline}.parquet.
+Writes <results>/comparisons/{suite}.parquet and <results>/published/{dataset}.parquet.
 """
 
 
@@ -24,3 +25,22 @@ rule compare_sizes:
         code=code("compare_sizes"),
     script:
         "../../scripts/compare_sizes.py"
+
+
+rule compare_with_published:
+    input:
+        lambda wildcards: tables("retrieval", "random_baseline"),
+    output:
+        "<results>/published/{dataset}.parquet",
+    log:
+        "<logs>/compare_with_published/{dataset}.log",
+    benchmark:
+        "<benchmarks>/compare_with_published/{dataset}.tsv"
+    threads: 1
+    resources:
+        mem_mb=more(2000),
+        runtime=more(15),
+    params:
+        code=code("compare_with_published"),
+    script:
+        "../../scripts/compare_with_published.py"

@@ -55,7 +55,7 @@ def tables(*names):
 
 rule retrieval:
     input:
-        tables("retrieval", "random_baseline", "comparisons", "mteb_tasks"),
+        tables("retrieval", "random_baseline", "comparisons", "mteb_tasks", "published"),
 
 
 rule word_similarity:

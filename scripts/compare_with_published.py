@@ -1,0 +1,12 @@
+"""Set what was measured on one data set beside what a seed study printed."""
+
+from lmshape import job
+
+job.start(snakemake)
+
+import polars as pl
+
+from lmshape import published, tables
+
+measured = [pl.read_parquet(path).filter(dataset=snakemake.wildcards.dataset) for path in snakemake.input]
+tables.write(published.compare(*measured), snakemake.output[0])
