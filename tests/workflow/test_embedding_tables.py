@@ -74,17 +74,15 @@ def results(tmp_path_factory, snakemake) -> Path:
     """The finished study, run in a copy of the repository."""
     folder = tmp_path_factory.mktemp("toys")
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("workflow", "scripts", "src", "profiles"):
-        shutil.copytree(
-            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-        )
+    for name in ("workflow", "scripts", "profiles"):
+        shutil.copytree(ROOT / name, folder / name)
     (folder / "suites").mkdir()
     for content in SUITES:
         (folder / "suites" / f"{content['name']}.yaml").write_text(yaml.safe_dump(content))
     (folder / "config.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
     write_inputs(folder)
     targets = ("study", "retrieval", "word_similarity")
-    ended = snakemake(*targets, folder=folder, PYTHONPATH=str(folder / "src"))
+    ended = snakemake(*targets, folder=folder)
     assert ended.returncode == 0, ended.stdout[-10_000:]
     return folder / "results" / "toys"
 
@@ -163,17 +161,13 @@ def test_a_task_of_mteb_is_fetched_once_and_scores_both_tables(results, table, s
     target = "results/toys/tables/mteb_tasks.parquet"
     with HubServer() as hub:
         hub.add("mteb/sts12-sts", STS12_REVISION, tmp_path)
-        environment = {
-            "HF_ENDPOINT": hub.endpoint,
-            "HF_HOME": str(tmp_path / "home"),
-            "PYTHONPATH": str(folder / "src"),
-        }
+        environment = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "home")}
         ended = snakemake(target, "--configfile", "tasks.yaml", folder=folder, **environment)
-        fetched = [
+        sent = [
             request for request in hub.requests if request.content and request.path.endswith("test.jsonl")
         ]
     assert ended.returncode == 0, ended.stdout[-10_000:]
-    assert len(fetched) == 1
+    assert len(sent) == 1
     rows = table("mteb_tasks")
     assert sorted(rows["side"]) == SIDES and rows["value"].n_unique() == 2
     assert set(rows.select("task", "metric", "dataset_revision").iter_rows()) == {

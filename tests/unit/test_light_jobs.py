@@ -1,0 +1,145 @@
+"""Jobs that score tables import nothing heavy: there are thousands of them, and mteb alone takes five seconds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from counted import counts, matrix
+
+from lmshape import checkpoints, datasets, tokens, word_similarity
+from lmshape.datasets import Dataset, Document
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+MODELS = {"mteb", "sentence_transformers", "transformers"}
+SEEN = "numpy"  # every job imports it: what is imported is seen
+# runs a script as Snakemake would, then notes which of the packages it was told of are imported
+RUN = """
+import json, runpy, sys
+
+class Names(list):
+    def __init__(self, named):
+        super().__init__(named.values())
+        self.__dict__.update(named)
+
+class Job:
+    def __init__(self, log, threads, resources, **names):
+        self.log, self.threads, self.resources = log, threads, resources
+        self.__dict__.update({name: Names(named) for name, named in names.items()})
+
+script, job, packages, answer = sys.argv[1], *map(json.loads, sys.argv[2:4]), sys.argv[4]
+runpy.run_path(script, {"snakemake": Job(**job)})
+json.dump(sorted(set(packages) & set(sys.modules)), open(answer, "w"))
+"""
+TABLE = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+DOCUMENTS = {"d1": [0, 1], "d2": [2, 3, 3], "d3": [4]}
+QUERIES = {"q1": [0], "q2": [3, 4]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A table, a data set with its counts, and counted word pairs."""
+    folder = tmp_path_factory.mktemp("inputs")
+    table = checkpoints.Embedding(TABLE, "float32", "F32", "embed", False)
+    checkpoints.save(table, folder / "input.safetensors", "r1")
+    texts = [Document(id, "", "text") for id in DOCUMENTS]
+    qrels = {"q1": {"d1": 1}, "q2": {"d2": 1}}
+    datasets.write(Dataset(texts, dict.fromkeys(QUERIES, "text"), qrels), folder / "dataset")
+    tokens.save(counts(DOCUMENTS, QUERIES, 5), folder / "counts.npz")
+    sides = [matrix(words, 5) for words in ([[0], [1], [2]], [[1], [3], [4]])]
+    pairs = word_similarity.CountedPairs(*sides, np.array([1.0, 2.0, 3.0]), 0)
+    word_similarity.save(pairs, folder / "pairs.npz")
+    return folder
+
+
+def imported(packages: set[str], script: str, folder: Path, **names: dict) -> list[str]:
+    """Which of `packages` a script has imported when it is done; it logs to `folder`."""
+    job = {"log": [str(folder / "log")], "threads": 1, "resources": {}, **names}
+    settings = [json.dumps(job), json.dumps([SEEN, *packages]), str(folder / "answer.json")]
+    command = [sys.executable, "-c", RUN, str(SCRIPTS / f"{script}.py"), *settings]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 0, (folder / "log").read_text() + ended.stderr
+    return json.loads((folder / "answer.json").read_text())
+
+
+@pytest.mark.parametrize("ablation", ["original", "crop-2", "pca-2", "centered"])
+def test_retrieve_of_an_ablation_that_draws_nothing_imports_no_model_package_and_no_torch(
+    ablation, folder, tmp_path
+):
+    found = imported(
+        MODELS | {"torch"},
+        "retrieve",
+        tmp_path,
+        input={
+            "dataset": str(folder / "dataset"),
+            "counts": str(folder / "counts.npz"),
+            "table": str(folder / "input.safetensors"),
+        },
+        output={"rows": str(tmp_path / "rows.parquet"), "queries": str(tmp_path / "queries.parquet")},
+        params={"columns": {"suite": "s"}, "precision": "float32", "bootstrap": 10},
+        wildcards={"side": "input", "ablation": ablation, "seed": "none", "dataset": "d"},
+    )
+    assert found == [SEEN]
+    row = pl.read_parquet(tmp_path / "rows.parquet").filter(metric="ndcg_at_10").row(0, named=True)
+    assert (row["ablation"], row["embedding_width"], row["queries"], row["reason"]) == (ablation, 4, 2, None)
+    assert pl.read_parquet(tmp_path / "queries.parquet")["query"].to_list() == ["q1", "q2"]
+
+
+def test_the_random_baseline_imports_no_model_package(folder, tmp_path):
+    found = imported(
+        MODELS,
+        "random_baseline",
+        tmp_path,
+        input={"dataset": str(folder / "dataset"), "counts": str(folder / "counts.npz")},
+        output={"rows": str(tmp_path / "rows.parquet")},
+        params={"rows": 6, "widths": [16, 32], "precision": "float32", "bootstrap": 10},
+        wildcards={"dataset": "d", "seed": "0"},
+    )
+    assert found == [SEEN]
+    assert pl.read_parquet(tmp_path / "rows.parquet")["width"].unique().sort().to_list() == [16, 32]
+
+
+def test_word_similarity_imports_no_model_package_and_no_torch(folder, tmp_path):
+    found = imported(
+        MODELS | {"torch"},
+        "measure_word_similarity",
+        tmp_path,
+        input={"counts": str(folder / "pairs.npz"), "table": str(folder / "input.safetensors")},
+        output={"rows": str(tmp_path / "rows.parquet")},
+        params={"columns": {"suite": "s"}, "tokenizer": "t"},
+        wildcards={"side": "input", "dataset": "words"},
+    )
+    assert found == [SEEN]
+    rows = pl.read_parquet(tmp_path / "rows.parquet")
+    assert rows.select("side", "pairs", "missing").row(0) == ("input", 3, 0)
+
+
+def test_published_numbers_are_compared_on_their_data_set_alone_without_a_model_package(tmp_path):
+    row = {
+        "suite": "pythia",
+        "size": "14m",
+        "final": True,
+        "side": "input",
+        "ablation": "original",
+        "seed": None,
+    }
+    row |= {"tokenizer": "gpt-neox", "embedding_width": 128, "metric": "ndcg_at_10", "reason": None}
+    scored = [
+        row | {"precision": "published", "dataset": name, "value": 0.01} for name in ("other", "scidocs")
+    ]
+    pl.DataFrame(scored).write_parquet(tmp_path / "retrieval.parquet")
+    found = imported(
+        MODELS | {"torch"},
+        "compare_with_published",
+        tmp_path,
+        input={"retrieval": str(tmp_path / "retrieval.parquet")},
+        output={"rows": str(tmp_path / "rows.parquet")},
+        params={},
+        wildcards={"dataset": "scidocs"},
+    )
+    rows = pl.read_parquet(tmp_path / "rows.parquet")
+    assert rows.height == 40 and rows["measured"].drop_nulls().to_list() == [1.0]
+    assert set(found) <= {SEEN}
