@@ -9,7 +9,9 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from lmshape import study as grids
-from lmshape.config import ConfigError, load_study, load_suites
+from lmshape.config import load_study
+from lmshape.errors import ConfigError
+from lmshape.suites import load_suites
 
 min_version("9.27")
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from lmshape.ablation_names import Ablation
-from lmshape.config import ConfigError, Models, Study, Suite, closest
+from lmshape.config import Models, Study
+from lmshape.errors import ConfigError
+from lmshape.strict import closest
+from lmshape.suites import Suite
 
 NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
 # mteb's name of the data set on which `lmshape.published` has a seed study's numbers, and the suites it has them of

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmshape.config import ConfigError, Study, Suite, load_study, load_suites, parse
+from lmshape.config import Study, load_study
+from lmshape.errors import ConfigError
+from lmshape.strict import parse
+from lmshape.suites import Suite, load_suites
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config.yaml"

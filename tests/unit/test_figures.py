@@ -244,7 +244,9 @@ def test_a_missing_layer_is_a_gap():
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_table_without_values_gives_the_reason(name):
     table = TABLES[FIGURES[name].table]
-    value = next(column for column in ("value", "mean", "loss", "spearman", "difference") if column in table.columns)
+    value = next(
+        column for column in ("value", "mean", "loss", "spearman", "difference") if column in table.columns
+    )
     nothing = table.with_columns(pl.lit(None).alias(value), pl.lit("too few tokens").alias("reason"))
     assert texts(draw(name, nothing)) == ["no data: too few tokens"]
 

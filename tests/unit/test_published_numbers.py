@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from lmshape import published, study
-from lmshape.config import load_suites
+from lmshape.suites import load_suites
 
 ROOT = Path(__file__).parents[2]
 PRINTED = published.read()

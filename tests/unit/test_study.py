@@ -5,14 +5,23 @@ from pathlib import Path
 import pytest
 
 from lmshape import study as grids
-from lmshape.config import ConfigError, Study, Suite, load_study, load_suites, parse
+from lmshape.config import Study, load_study
+from lmshape.errors import ConfigError
+from lmshape.strict import parse
+from lmshape.suites import Suite, load_suites
 
 ROOT = Path(__file__).parents[2]
 
 
 def suite(name: str, widths: dict[str, int], tokenizer: str = "tok", **more) -> Suite:
     sizes = {
-        size: {"parameters": 10 * width, "width": width, "vocabulary_rows": 100, "layers": 2, "hub": f"o/{size}"}
+        size: {
+            "parameters": 10 * width,
+            "width": width,
+            "vocabulary_rows": 100,
+            "layers": 2,
+            "hub": f"o/{size}",
+        }
         for size, width in widths.items()
     }
     described = {

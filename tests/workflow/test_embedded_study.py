@@ -94,7 +94,9 @@ def test_sizes_are_compared_pair_by_pair_as_their_means_differ(table, ndcg):
 def test_word_similarity_has_every_table_of_the_final_models_and_every_pair(table):
     rows = table("word_similarity")
     tables = 8 + 3  # the models, and the output tables of neox-small
-    assert dict(rows.group_by("dataset").len().iter_rows()) == dict.fromkeys(["wordsim353", "simlex999"], tables)
+    assert dict(rows.group_by("dataset").len().iter_rows()) == dict.fromkeys(
+        ["wordsim353", "simlex999"], tables
+    )
     given = rows.select("dataset", pairs=pl.col("pairs") + pl.col("missing")).unique()
     assert dict(given.iter_rows()) == {"wordsim353": 353, "simlex999": 999}
     assert rows["spearman"].null_count() == 0 and rows["final"].all()

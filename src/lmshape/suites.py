@@ -1,0 +1,138 @@
+"""What `suites/<name>.yaml` may say: a family of models, where it comes from and what it looks like."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from lmshape.errors import ConfigError
+from lmshape.strict import Name, Strict, parse, read_yaml
+
+Architecture = Literal["decoder", "encoder", "encoder-decoder"]
+
+
+class Steps(Strict):
+    """Training steps at equal distances, both ends included."""
+
+    first: int = Field(ge=0, description="The first step.")
+    last: int = Field(ge=0, description="The last step.")
+    every: int = Field(gt=0, description="Distance between steps.")
+
+
+class Checkpoints(Strict):
+    """Revisions of a model by training step."""
+
+    steps: list[int | Steps] = Field(
+        min_length=1, description="Training steps, ascending: numbers, and ranges, which become numbers."
+    )
+    revision: str = Field("step{step}", description="The hub's name of a step's revision.")
+    hub: str | dict[int, str] | None = Field(
+        None, description="Repository of the checkpoints, or of each step, where it is not the model's own."
+    )
+
+    @field_validator("steps")
+    @classmethod
+    def expanded(cls, given: list[int | Steps]) -> list[int]:
+        steps: list[int] = []
+        for part in given:
+            ranged = isinstance(part, Steps)
+            steps.extend(range(part.first, part.last + 1, part.every) if ranged else [part])
+        if sorted(set(steps)) != steps:
+            raise ValueError("steps must ascend without repeats")
+        return steps
+
+    @model_validator(mode="after")
+    def placed(self) -> "Checkpoints":
+        if isinstance(self.hub, dict) and list(self.hub) != self.steps:
+            raise ValueError(
+                "hub must name a repository for each of the steps, in their order, or one for all"
+            )
+        return self
+
+    def source(self, model: str, step: int) -> tuple[str, str]:
+        """(repository, revision) of a step, given the repository of the finished model."""
+        repository = self.hub[step] if isinstance(self.hub, dict) else self.hub or model
+        return repository, self.revision.format(step=step)
+
+
+class Size(Strict):
+    """One model of a suite."""
+
+    parameters: int = Field(gt=0, description="Number of parameters, as the axis of the figures counts them.")
+    width: int = Field(gt=0, description="Width of the stored embedding table (not always the hidden size).")
+    vocabulary_rows: int = Field(gt=0, description="Rows of the embedding table, padding rows included.")
+    layers: int = Field(gt=0, description="Transformer blocks (of each stack, in an encoder-decoder).")
+    heads: int | None = Field(
+        None, gt=0, description="Attention heads; needed where the model is trained here."
+    )
+    hub: str | None = Field(None, description="Repository on the Hugging Face hub, `owner/name`.")
+    path: str | None = Field(None, description="File or folder inside the suite's Python package.")
+    checkpoints: Checkpoints | None = Field(
+        None, description="Training checkpoints of this size, where those of the suite differ."
+    )
+
+
+class Pretraining(Strict):
+    """How a suite is trained by the workflow itself; its steps are the suite's checkpoints."""
+
+    model_type: Literal["gpt_neox", "bert"] = Field(description="transformers' name of the model class.")
+    sequence_length: int = Field(128, ge=8, description="Tokens in a training sequence.")
+    batch_size: int = Field(16, ge=1, description="Sequences in a training step.")
+    learning_rate: float = Field(
+        1e-3, gt=0, description="Peak learning rate (AdamW, cosine decay to a tenth)."
+    )
+    warmup: int = Field(10, ge=0, description="Steps of linear warm-up.")
+    weight_decay: float = Field(0.1, ge=0, description="Weight decay of matrices.")
+    seed: int = Field(0, ge=0, description="Seed of initial weights, order of the text and masks.")
+
+
+class Suite(Strict):
+    """A model family: where its models come from and what they look like."""
+
+    name: Name = Field(description="Name of the suite; the file is `suites/<name>.yaml`.")
+    title: str = Field(description="The name readers know.")
+    architecture: Architecture = Field(description="decoder, encoder or encoder-decoder.")
+    tokenizer: Name = Field(description="Suites that name the same tokenizer share its token counts.")
+    untied: bool = Field(False, description="Whether the output embedding is a table of its own.")
+    package: str | None = Field(None, description="Python package that ships the models.")
+    pretraining: Pretraining | None = Field(None, description="How the workflow trains this suite itself.")
+    checkpoints: Checkpoints | None = Field(
+        None, description="Training checkpoints, where the suite has them."
+    )
+    sizes: dict[Name, Size] = Field(min_length=1, description="The models, from small to large.")
+
+    @property
+    def source(self) -> Literal["package", "pretraining", "hub"]:
+        return "package" if self.package else "pretraining" if self.pretraining else "hub"
+
+    def checkpoints_of(self, size: str) -> Checkpoints | None:
+        """The training checkpoints of a size: its own, or else the suite's."""
+        return self.sizes[size].checkpoints or self.checkpoints
+
+    @property
+    def final(self) -> str:
+        """The checkpoint that is the finished model."""
+        return f"step{self.checkpoints.steps[-1]}" if self.pretraining else "main"
+
+    @model_validator(mode="after")
+    def complete(self) -> "Suite":
+        needed = {"package": "path", "pretraining": "heads", "hub": "hub"}[self.source]
+        for name, size in self.sizes.items():
+            if getattr(size, needed) is None:
+                raise ValueError(f"size {name} needs `{needed}`, because the suite's source is {self.source}")
+        if self.pretraining and not self.checkpoints:
+            raise ValueError("a suite with `pretraining` needs `checkpoints`: the steps to keep")
+        return self
+
+
+def load_suites(folder: Path) -> dict[str, Suite]:
+    """Every suite described in `folder`, by name."""
+    suites = {}
+    for path in sorted(folder.glob("*.yaml")):
+        suite = parse(Suite, read_yaml(path), str(path.name))
+        if suite.name != path.stem:
+            raise ConfigError(
+                f"{path.name}: name is {suite.name!r}; it must be {path.stem!r}, as the file is"
+            )
+        suites[suite.name] = suite
+    return suites
