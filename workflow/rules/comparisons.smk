@@ -15,6 +15,8 @@ rule compare_sizes:
         "<logs>/compare_sizes/{suite}.log",
     benchmark:
         "<benchmarks>/compare_sizes/{suite}.tsv"
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(1500),
@@ -36,6 +38,8 @@ rule compare_with_published:
         "<logs>/compare_with_published/{dataset}.log",
     benchmark:
         "<benchmarks>/compare_with_published/{dataset}.tsv"
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),

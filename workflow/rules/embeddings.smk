@@ -21,6 +21,8 @@ rule fetch_embeddings:
         "<benchmarks>/fetch_embeddings/{suite}/{size}/{checkpoint}.tsv"
     wildcard_constraints:
         suite=from_source("hub"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=table_memory,
@@ -43,6 +45,8 @@ rule embedding_table:
         "<logs>/embedding_table/{suite}/{size}/{checkpoint}/{side}.log",
     benchmark:
         "<benchmarks>/embedding_table/{suite}/{size}/{checkpoint}/{side}.tsv"
+    conda:
+        "../../envs/measures.yaml"
     threads: 1
     resources:
         mem_mb=table_memory,

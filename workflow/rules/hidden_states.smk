@@ -21,6 +21,8 @@ rule hidden_states:
         "<logs>/hidden_states/{suite}/{size}/{checkpoint}.log",
     benchmark:
         "<benchmarks>/hidden_states/{suite}/{size}/{checkpoint}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: int((2500 + 12 * model_parameters(wildcards)) * attempt),
@@ -44,6 +46,8 @@ rule measure_anisotropy:
         "<logs>/measure_anisotropy/{suite}/{size}/{checkpoint}.log",
     benchmark:
         "<benchmarks>/measure_anisotropy/{suite}/{size}/{checkpoint}.tsv"
+    conda:
+        "../../envs/measures.yaml"
     threads: 1
     resources:
         mem_mb=more(3000),
@@ -65,6 +69,8 @@ rule estimate_intrinsic_dimension:
         "<logs>/estimate_intrinsic_dimension/{suite}/{size}/{checkpoint}.log",
     benchmark:
         "<benchmarks>/estimate_intrinsic_dimension/{suite}/{size}/{checkpoint}.tsv"
+    conda:
+        "../../envs/measures.yaml"
     threads: 1
     resources:
         mem_mb=more(3000),

@@ -38,6 +38,8 @@ rule pretrain:
         "<benchmarks>/pretrain/{suite}/{size}.tsv"
     wildcard_constraints:
         suite=from_source("pretraining"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(3000),
@@ -61,6 +63,8 @@ rule copy_model:
         "<benchmarks>/copy_model/{suite}/{size}/{checkpoint}.tsv"
     wildcard_constraints:
         suite=from_source("package"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),
@@ -82,6 +86,8 @@ rule fetch_model:
         "<benchmarks>/fetch_model/{suite}/{size}/{checkpoint}.tsv"
     wildcard_constraints:
         suite=from_source("hub"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),

@@ -12,6 +12,8 @@ rule fetch_task:
         "<logs>/fetch_task/{task}.log",
     benchmark:
         "<benchmarks>/fetch_task/{task}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),
@@ -34,6 +36,8 @@ rule mteb_task:
         "<logs>/mteb_task/{task}/{suite}/{size}/{checkpoint}/{side}.log",
     benchmark:
         "<benchmarks>/mteb_task/{task}/{suite}/{size}/{checkpoint}/{side}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=lambda wildcards, attempt: table_memory(wildcards, attempt) + 3000 * attempt,

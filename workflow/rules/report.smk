@@ -21,6 +21,8 @@ rule figure:
         "<benchmarks>/figure/{figure}.tsv"
     wildcard_constraints:
         figure="|".join(FIGURES),
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),
@@ -48,6 +50,8 @@ rule report:
         "<logs>/report.log",
     benchmark:
         "<benchmarks>/report.tsv"
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),

@@ -23,6 +23,8 @@ rule retrieve:
         "<logs>/retrieve/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.log",
     benchmark:
         "<benchmarks>/retrieve/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.tsv"
+    conda:
+        "../../envs/measures.yaml"
     threads: 1
     resources:
         mem_mb=table_memory,
@@ -46,6 +48,8 @@ rule random_baseline:
         "<logs>/random_baseline/{dataset}/{tokenizer}/{seed}.log",
     benchmark:
         "<benchmarks>/random_baseline/{dataset}/{tokenizer}/{seed}.tsv"
+    conda:
+        "../../envs/measures.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),

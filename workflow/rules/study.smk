@@ -12,6 +12,8 @@ rule study:
         "<logs>/study.log",
     benchmark:
         "<benchmarks>/study.tsv"
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(600),

@@ -22,6 +22,8 @@ rule summarize:
         "<benchmarks>/summarize/{summary}/{suite}.tsv"
     wildcard_constraints:
         summary="|".join(SUMMARIES),
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(1500),

@@ -16,6 +16,8 @@ rule suite_table:
         "<logs>/suite_table/{table}/{suite}.log",
     benchmark:
         "<benchmarks>/suite_table/{table}/{suite}.tsv"
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),
@@ -38,6 +40,8 @@ rule table:
         "<benchmarks>/table/{table}.tsv"
     wildcard_constraints:
         table="|".join(TABLES),
+    conda:
+        "../../envs/report.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),

@@ -14,6 +14,8 @@ rule text:
         "<logs>/text.log",
     benchmark:
         "<benchmarks>/text.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(1500),
@@ -32,6 +34,8 @@ rule dataset:
         "<logs>/dataset/{dataset}.log",
     benchmark:
         "<benchmarks>/dataset/{dataset}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),
@@ -53,6 +57,8 @@ rule counts:
         "<logs>/counts/{dataset}/{tokenizer}.log",
     benchmark:
         "<benchmarks>/counts/{dataset}/{tokenizer}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),
@@ -74,6 +80,8 @@ rule token_ids:
         "<logs>/token_ids/{tokenizer}.log",
     benchmark:
         "<benchmarks>/token_ids/{tokenizer}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(4000),

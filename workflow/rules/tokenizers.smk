@@ -27,6 +27,8 @@ rule train_tokenizer:
         "<benchmarks>/train_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
         tokenizer=tokenizer_pattern("pretraining"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),
@@ -52,6 +54,8 @@ rule copy_tokenizer:
         "<benchmarks>/copy_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
         tokenizer=tokenizer_pattern("package"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(1000),
@@ -71,6 +75,8 @@ rule fetch_tokenizer:
         "<benchmarks>/fetch_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
         tokenizer=tokenizer_pattern("hub"),
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(1000),

@@ -28,6 +28,8 @@ rule count_words:
         "<logs>/count_words/{dataset}/{tokenizer}.log",
     benchmark:
         "<benchmarks>/count_words/{dataset}/{tokenizer}.tsv"
+    conda:
+        "../../envs/models.yaml"
     threads: 1
     resources:
         mem_mb=more(2000),
@@ -49,6 +51,8 @@ rule measure_word_similarity:
         "<logs>/measure_word_similarity/{dataset}/{suite}/{size}/{checkpoint}/{side}.log",
     benchmark:
         "<benchmarks>/measure_word_similarity/{dataset}/{suite}/{size}/{checkpoint}/{side}.tsv"
+    conda:
+        "../../envs/measures.yaml"
     threads: 1
     resources:
         mem_mb=table_memory,
