@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import synthetic_tables
 
-from lmshape import report
+from lmshape import published, report
 from lmshape.figure_list import FIGURES, QUESTIONS
 from lmshape.provenance import Provenance
 
@@ -234,3 +234,23 @@ def test_summaries_are_printed_in_the_part_they_belong_to(svgs):
     part = html[html.index('id="anisotropy_bells"') : html.index('id="training"')]
     assert "0.375" in part and "0.125" not in part  # the final checkpoint alone
     assert "reason" not in part  # a column that says nothing
+
+
+def test_published_numbers_are_printed_with_what_speaks_against_them(svgs):
+    """Of a suite that a seed study printed; the names of the imaginary study's suites are not among those."""
+    renamed = TABLES["retrieval"].with_columns(suite=pl.lit("pythia"), size=pl.lit("14m"), final=pl.lit(True))
+    compared = published.compare(renamed.with_columns(precision=pl.lit("float32")))
+    page = Page(render(svgs, TABLES | {"published": compared}))
+    assert page.mistakes == []
+    assert published.SOURCE in page.text and published.SUSPECT[0][2] in page.text
+    assert "not in this study (39)" in page.text
+
+
+def test_comparisons_and_word_similarity_that_failed_are_among_the_missing_values(svgs):
+    nothing = {"difference": None, "probability": None, "reason": pl.lit("a single query")}
+    tables = {"comparisons": TABLES["comparisons"].with_columns(**nothing)}
+    nothing = {"spearman": None, "reason": pl.lit("fewer than two different similarities")}
+    tables["word_similarity"] = TABLES["word_similarity"].with_columns(**nothing)
+    text = Page(render(svgs, TABLES | tables)).text
+    assert "a single query (9)" in text and "fewer than two different similarities (22)" in text
+    assert "dataset package-docs, suite neox-small, first 96x4, second 64x3, side input" in text

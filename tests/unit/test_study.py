@@ -162,6 +162,22 @@ def test_the_embedded_study_has_two_packaged_and_two_trained_suites():
         assert len({model.step for model in trained}) >= 6 and 0 in {model.step for model in trained}
 
 
+def test_both_sides_of_the_embedded_study_are_the_output_tables_of_the_one_untied_suite():
+    config = load_study({}, ROOT / "config.yaml")
+    retrieval = config.retrieval.model_copy(update={"sides": ["input", "output"]})
+    grid = grids.build(config.model_copy(update={"retrieval": retrieval}), load_suites(ROOT / "suites"))
+    outputs = [c for c in grid.scored if c.side == "output"]
+    assert {c.model.suite for c in outputs} == {"neox-small"}
+    assert {c.measure for c in outputs} == {"retrieval", "word_similarity"}
+    tied = [cut.combination for cut in grid.pruned if cut.reason.startswith("tied")]
+    assert {c.model.suite for c in tied} == {"bert-small", "minilm", "smollm2"}
+    inputs = [c for c in grid.scored if c.side == "input"]
+    random = [
+        cut for cut in grid.pruned if cut.reason.startswith("the same numbers")
+    ]  # one serves both sides
+    assert len(outputs) + len(tied) + len(random) == len(inputs)
+
+
 def test_every_file_of_a_table_is_listed_once_in_its_suite():
     grid = grids.build(study({"a": {}, "b": {}}, ablations=["original"]), SUITES)
     files = [file for group in grid.tables["retrieval"].values() for file in group]
