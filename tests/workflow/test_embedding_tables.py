@@ -74,7 +74,7 @@ def results(tmp_path_factory, snakemake) -> Path:
     """The finished study, run in a copy of the repository."""
     folder = tmp_path_factory.mktemp("toys")
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("workflow", "scripts", "profiles"):
+    for name in ("workflow", "scripts", "profiles", "envs"):
         shutil.copytree(ROOT / name, folder / name)
     (folder / "suites").mkdir()
     for content in SUITES:
