@@ -47,7 +47,7 @@ STUDY = {
 def write(folder: Path) -> None:
     """Put the workflow, its code, one suite, the study and its texts into `folder`."""
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("workflow", "scripts", "profiles"):
+    for name in ("workflow", "scripts", "profiles", "envs"):
         shutil.copytree(ROOT / name, folder / name)
     (folder / "suites").mkdir()
     (folder / "suites/grown.yaml").write_text(yaml.safe_dump(SUITE, sort_keys=False))

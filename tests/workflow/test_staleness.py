@@ -129,7 +129,7 @@ class Copy:
 def copy(tmp_path_factory: pytest.TempPathFactory, snakemake: Callable) -> Copy:
     folder = tmp_path_factory.mktemp("staleness")
     shutil.copy(ROOT / "Snakefile", folder)
-    for name in ("workflow", "scripts", "src", "profiles"):
+    for name in ("workflow", "scripts", "src", "profiles", "envs"):
         shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
@@ -158,12 +158,18 @@ def retrieval(*combinations: str) -> set[str]:
 
 
 def geometry(*models: str) -> set[str]:
-    """Both measures of hidden states. These are temporary: remade for one measure, they are new to the other."""
+    """Both measures of hidden states, and what is told of them in summaries.
+
+    Hidden states are temporary: remade for one measure, they are new to the other.
+    """
     suites = {model.split("/")[0] for model in models}
     remade = {f"hidden_states/{model}" for model in models}
     remade |= {f"models/{model}" for model in models if model.startswith("toy")}
     rows = {f"{table}/{model}.parquet" for table in ("anisotropy", "intrinsic_dimension") for model in models}
-    return rows | remade | gathered("anisotropy", *suites) | gathered("intrinsic_dimension", *suites)
+    summaries = {"anisotropy_bells": suites, "dimension_over_training": suites & {"grown"}}
+    rows |= {f"{table}/{suite}.parquet" for table, told in summaries.items() for suite in told}
+    tables = {"anisotropy": suites, "intrinsic_dimension": suites} | summaries
+    return rows | remade | set.union(*(gathered(table, *told) for table, told in tables.items() if told))
 
 
 RESOLVED = {"study.yaml", "report.html"}  # the study as it was resolved is part of the report
