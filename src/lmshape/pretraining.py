@@ -61,25 +61,34 @@ def train_byte_bpe(texts: list[str], vocabulary: int) -> PreTrainedTokenizerFast
 
 def train_wordpiece(texts: list[str], vocabulary: int) -> PreTrainedTokenizerFast:
     """Lower-case WordPiece (BERT); a text is put between [CLS] and [SEP]."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary, special_tokens=BERT_TOKENS, show_progress=False
-    )
+    tokenizer = bert_tokenizer(models.WordPiece(unk_token=BERT_TOKENS[1]))
+    # The trainer numbers continuations (##c) in an order that changes from run to run, and breaks ties by number:
+    # numbered beforehand, equal texts give equal vocabularies. They must not be special in the tokenizer itself.
+    characters = sorted(set(tokenizer.normalizer.normalize_str(" ".join(texts))) - {" "})
+    numbered = BERT_TOKENS + [f"##{character}" for character in characters]
+    trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=numbered, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
+    trained = bert_tokenizer(models.WordPiece(tokenizer.get_vocab(), unk_token=BERT_TOKENS[1]))
     pad, unknown, start, end, mask = BERT_TOKENS
-    frame = [(token, tokenizer.token_to_id(token)) for token in (start, end)]
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"{start} $A {end}", special_tokens=frame)
+    frame = [(token, trained.token_to_id(token)) for token in (start, end)]
+    trained.post_processor = processors.TemplateProcessing(single=f"{start} $A {end}", special_tokens=frame)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
+        tokenizer_object=trained,
         pad_token=pad,
         unk_token=unknown,
         cls_token=start,
         sep_token=end,
         mask_token=mask,
     )
+
+
+def bert_tokenizer(model: models.Model) -> Tokenizer:
+    """BERT's way of parting a text into words, before `model` parts the words."""
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer
 
 
 # --- models --------------------------------------------------------------------------------------------

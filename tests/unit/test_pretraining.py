@@ -1,6 +1,9 @@
 """Small models trained from nothing: reproducible, checkpointed, learning."""
 
 import json
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -79,6 +82,22 @@ def test_step_0_is_the_untrained_model_and_checkpoints_differ(trained):
 def test_the_decoder_is_untied_and_the_encoder_tied(trained):
     model_type, folder, _ = trained
     assert checkpoints.embedding(folder / "step30", "output").tied == (model_type == "bert")
+
+
+@pytest.mark.parametrize("model_type", ["gpt_neox", "bert"])
+def test_equal_texts_give_equal_vocabularies_in_every_process(model_type):
+    """Ties must not be broken by an order that changes from run to run."""
+    program = f"""
+        import hashlib, json
+        from lmshape import packages, pretraining
+        text = packages.file("gensim", "test/test_data/head500.noblanks.cor").read_text()
+        vocabulary = pretraining.train_tokenizer({model_type!r}, text.splitlines(), 1000).get_vocab()
+        assert len(vocabulary) == 1000
+        print(hashlib.sha256(json.dumps(sorted(vocabulary.items())).encode()).hexdigest())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    found = {subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(3)}
+    assert len(found) == 1
 
 
 def test_only_the_encoder_frames_a_text():
