@@ -31,7 +31,7 @@ WIDTHS = [
     9216,
     12288,
     14336,
-]  # the seed's
+]  # the published study's
 
 
 def data(documents: int, queries: int, vocabulary: int):

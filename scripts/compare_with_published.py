@@ -1,4 +1,4 @@
-"""Set what was measured on one data set beside what a seed study printed."""
+"""Set what was measured on one data set beside what a published study printed."""
 
 from lmshape import job
 

@@ -8,7 +8,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-RANDOM_WIDTH = 14336  # row length of the random tables: the seed study's widest model
+RANDOM_WIDTH = 14336  # row length of the random tables: the published study's widest model
 
 # name -> (takes a number, draws a seed)
 KINDS = {

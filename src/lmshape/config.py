@@ -73,7 +73,7 @@ class Retrieval(Strict):
     seeds: list[int] = Field([0, 1], description="Seeds of the ablations that draw numbers.")
     max_length: int = Field(2048, ge=1, description="Tokens of a text beyond this many are cut.")
     precision: Literal["float32", "published"] = Field(
-        "float32", description="`published` rounds to bfloat16 where the seed study's code did."
+        "float32", description="`published` rounds to bfloat16 where the published study's code did."
     )
     bootstrap: int = Field(1000, ge=2, description="Resamples of the queries for the standard error.")
     random_baseline: RandomBaseline | None = Field(None, description="The random baseline by tokenizer.")
@@ -97,7 +97,7 @@ class WikipediaExtract(Strict):
 
 
 class Enwik8(Strict):
-    """The first 100 MB of English Wikipedia (the seed study's text), downloaded and checked."""
+    """The first 100 MB of English Wikipedia (the published study's text), downloaded and checked."""
 
     source: Literal["enwik8"]
 

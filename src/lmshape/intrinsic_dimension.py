@@ -36,6 +36,7 @@ def estimate(
     """
     if unknown := set(estimators) - set(NEIGHBORS):
         raise ValueError(f"unknown estimators {sorted(unknown)}; there are {', '.join(NEIGHBORS)}")
+    neighbors = {**NEIGHBORS, **neighbors}
     rows, _ = distinct(as_float64(X))
     distances = nearest_distances(rows, max(neighbors[name] for name in estimators))
     return {name: _estimate(name, fraction, neighbors, distances) for name in estimators}

@@ -1,4 +1,4 @@
-"""What a seed study printed beside what was measured here."""
+"""What a published study printed beside what was measured here."""
 
 from pathlib import Path
 

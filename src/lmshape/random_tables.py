@@ -1,4 +1,4 @@
-"""Random embedding tables, the seed study's exact stream, of which no more than a block is ever in memory.
+"""Random embedding tables, the published study's exact stream, of which no more than a block is ever in memory.
 
 The study draws `torch.manual_seed(seed)`, a bfloat16 matrix of (vocabulary, 14336) and `xavier_normal_`, and
 takes the first d columns, so that a token's row is the same whatever d is. Padding to N draws (vocabulary, N) and

@@ -49,7 +49,7 @@ def score(
 ) -> Scores:
     """Score a table on a counted data set. The table is panels side by side, as `lmshape.ablation.apply` makes.
 
-    `precision="published"` rounds to bfloat16 where the seed study's code did: the table, and of each text the
+    `precision="published"` rounds to bfloat16 where the published study's code did: the table, and of each text the
     sum of its rows, its length and their ratio. Cosines are float32 all the same.
     With `drop_self` a document whose id is the query's own is no answer to it (see `lmshape.datasets.Dataset`).
     RetrievalError where a token has no row or a vector is not finite.

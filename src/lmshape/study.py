@@ -14,7 +14,7 @@ from lmshape.strict import closest
 from lmshape.suites import Suite
 
 NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
-# mteb's name of the data set on which `lmshape.published` has a seed study's numbers, and the suites it has them of
+# mteb's name of the data set of which `lmshape.published` has printed numbers, and the suites it has them of
 PUBLISHED_TASK = "SCIDOCS"
 PUBLISHED_SUITES = ("pythia", "opt", "cerebras-gpt", "bloom", "t5-v1_1")
 

@@ -16,10 +16,11 @@ import mwparserfromhell
 
 from lmshape import packages
 from lmshape.errors import LmshapeError
+from lmshape.files import writing
 
 WIKIPEDIA_EXTRACT = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 
-# The seed study's corpus: http://mattmahoney.net/dc/textdata.html
+# The published study's corpus: http://mattmahoney.net/dc/textdata.html
 ENWIK8_ADDRESS = "http://mattmahoney.net/dc/enwik8.zip"
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"
 
@@ -59,17 +60,21 @@ def articles(corpus: dict[str, Any], folder: Path) -> list[Article]:
 
 
 def download(address: str, sha256: str, folder: Path) -> Path:
-    """The file at `address`, kept in `folder`; its checksum must be `sha256`."""
+    """The file at `address`, kept in `folder` and fetched once; its checksum must be `sha256`."""
     path = folder / address.rsplit("/", 1)[-1]
-    folder.mkdir(parents=True, exist_ok=True)
-    with urllib.request.urlopen(address) as response, path.open("wb") as file:
-        digest = hashlib.sha256()
+    if path.exists():
+        return path
+    digest = hashlib.sha256()
+    with (
+        writing(path) as temporary,
+        urllib.request.urlopen(address) as response,
+        temporary.open("wb") as file,
+    ):
         while block := response.read(1 << 20):
             digest.update(block)
             file.write(block)
-    if digest.hexdigest() != sha256:
-        path.unlink()
-        raise LmshapeError(f"{address}: checksum is {digest.hexdigest()}, expected {sha256}")
+        if digest.hexdigest() != sha256:
+            raise LmshapeError(f"{address}: checksum is {digest.hexdigest()}, expected {sha256}")
     return path
 
 

@@ -18,7 +18,7 @@ from lmshape.datasets import Dataset
 
 
 def sentence_transformer(table: np.ndarray, tokenizer: str | Path) -> SentenceTransformer:
-    """sentence-transformers' own mean pooling over a table, as the seed study used it."""
+    """sentence-transformers' own mean pooling over a table, as the published study used it."""
 
     class Rows(torch.nn.Module):
         def __init__(self):

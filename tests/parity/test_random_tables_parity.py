@@ -1,4 +1,4 @@
-"""The blockwise random table is the seed study's, drawn whole by torch, bit for bit."""
+"""The blockwise random table is the published study's, drawn whole by torch, bit for bit."""
 
 import numpy as np
 import pytest

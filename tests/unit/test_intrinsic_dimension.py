@@ -162,3 +162,10 @@ def test_trap_25_points_of_a_lattice_have_equal_distances_and_no_dimension():
         estimate(lattice, ("twonn",))
     with pytest.raises(Unmeasurable, match="mada: .*equal distances"):
         estimate(lattice, ("mada",), neighbors={"mada": 4})
+
+
+def test_neighbours_of_one_estimator_can_be_set_alone():
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    changed, usual = estimate(X, neighbors={"mada": 10}), estimate(X)
+    assert changed["mada"] != usual["mada"]
+    assert changed["twonn"] == usual["twonn"] and changed["mom"] == usual["mom"]

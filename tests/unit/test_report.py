@@ -237,7 +237,7 @@ def test_summaries_are_printed_in_the_part_they_belong_to(svgs):
 
 
 def test_published_numbers_are_printed_with_what_speaks_against_them(svgs):
-    """Of a suite that a seed study printed; the names of the imaginary study's suites are not among those."""
+    """Of a suite that a published study printed; the names of the imaginary study's suites are not among those."""
     renamed = TABLES["retrieval"].with_columns(suite=pl.lit("pythia"), size=pl.lit("14m"), final=pl.lit(True))
     compared = published.compare(renamed.with_columns(precision=pl.lit("float32")))
     page = Page(render(svgs, TABLES | {"published": compared}))

@@ -1,6 +1,7 @@
 """Markup out, prose in; and which articles are held out."""
 
 import bz2
+import hashlib
 import io
 
 import pytest
@@ -88,6 +89,16 @@ def test_a_download_must_have_its_checksum(tmp_path):
     with pytest.raises(LmshapeError, match="checksum"):
         text.download(source.as_uri(), "0" * 64, tmp_path / "folder")
     assert not (tmp_path / "folder" / "file.zip").exists()
+
+
+def test_a_download_is_whole_or_absent_and_made_once(tmp_path):
+    source = tmp_path / "file.zip"
+    source.write_bytes(b"content")
+    digest = hashlib.sha256(b"content").hexdigest()
+    kept = text.download(source.as_uri(), digest, tmp_path / "folder")
+    source.unlink()
+    assert text.download("file:///gone/file.zip", digest, tmp_path / "folder").read_bytes() == b"content"
+    assert list(kept.parent.iterdir()) == [kept]
 
 
 def test_the_split_is_by_article_and_even():

@@ -49,3 +49,15 @@ def test_a_study_given_as_configfile_replaces_the_default(tmp_path, snakemake):
     assert ended.returncode == 0, ended.stdout
     assert "results/mistaken/retrieval/d/minilm/22.7m/main/input/original/none.parquet" in ended.stdout
     assert "neox-small" not in ended.stdout and "results/embedded" not in ended.stdout
+
+
+def test_a_folder_of_the_users_is_an_input_and_missing_files_are_named(tmp_path, snakemake):
+    path = tmp_path / "study.yaml"
+    datasets = {"own": {"source": "folder", "path": str(tmp_path / "beir")}}
+    path.write_text(yaml.safe_dump(STUDY | {"retrieval": STUDY["retrieval"] | {"datasets": datasets}}))
+    ended = snakemake("retrieval", "--dry-run", "--configfile", str(path))
+    assert ended.returncode != 0 and f"{tmp_path}/beir/corpus.jsonl" in ended.stdout
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (tmp_path / "beir" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "beir" / name).touch()
+    assert snakemake("retrieval", "--dry-run", "--configfile", str(path)).returncode == 0

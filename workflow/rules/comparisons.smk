@@ -1,4 +1,4 @@
-"""What was scored, compared: the sizes of a suite with each other, and all with what a seed study printed.
+"""What was scored, compared: the sizes of a suite with each other, and all with what a published study printed.
 
 Reads <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/original/none.queries.parquet and
 <results>/tables/{retrieval,random_baseline}.parquet.

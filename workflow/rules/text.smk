@@ -6,7 +6,21 @@ Writes <results>/text/{pretraining,held_out}.jsonl, <results>/datasets/{dataset}
 """
 
 
+def own_text(wildcards):
+    """The study's corpus where it is a file of the user's."""
+    return [STUDY.text.corpus.path] if STUDY.text and STUDY.text.corpus.source == "file" else []
+
+
+def own_dataset(wildcards):
+    """The files of a retrieval data set where it is a folder of the user's."""
+    settings = STUDY.retrieval.datasets[wildcards.dataset]
+    files = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv") if settings.source == "folder" else ()
+    return [f"{settings.path}/{name}" for name in files]
+
+
 rule text:
+    input:
+        own_text,
     output:
         pretraining="<results>/text/pretraining.jsonl",
         held_out="<results>/text/held_out.jsonl",
@@ -20,6 +34,7 @@ rule text:
     resources:
         mem_mb=more(1500),
         runtime=more(30),
+        downloads=int(bool(STUDY.text) and STUDY.text.corpus.source == "enwik8"),
     params:
         text=STUDY.text and STUDY.text.model_dump(),
         code=code("text"),
@@ -28,6 +43,8 @@ rule text:
 
 
 rule dataset:
+    input:
+        own_dataset,
     output:
         directory("<results>/datasets/{dataset}"),
     log:
@@ -40,6 +57,7 @@ rule dataset:
     resources:
         mem_mb=more(4000),
         runtime=more(60),
+        downloads=lambda wildcards: int(STUDY.retrieval.datasets[wildcards.dataset].source == "mteb"),
     params:
         dataset=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].model_dump(),
         code=code("dataset"),
