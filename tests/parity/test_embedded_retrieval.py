@@ -9,7 +9,7 @@ from lmshape import checkpoints, datasets
 
 @pytest.mark.parametrize(
     ("suite", "size", "checkpoint", "tokenizer"),
-    [("neox-small", "1.5m", "step192", "neox-small"), ("minilm", "22.7m", "main", "bert-uncased")],
+    [("neox-small", "1.5m", "step128", "neox-small"), ("minilm", "22.7m", "main", "bert-uncased")],
 )
 def test_mteb_with_sentence_transformers_scores_the_same(embedded_study, suite, size, checkpoint, tokenizer):
     dataset = datasets.read(embedded_study / "datasets" / "package-documentation")
