@@ -173,14 +173,15 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
     """The grid of `study`; ConfigError names what cannot be."""
     grid = Grid(study, suites)
     trained = [m.suite for m in grid.models if suites[m.suite].source == "pretraining"]
-    if trained and not (study.text and study.text.held_out < 1):
+    if (trained or grid.hidden_states) and not study.text:
+        reader = f"suite {trained[0]} is trained by the workflow" if trained else "hidden_states reads one"
+        raise ConfigError(
+            f"text: {reader}: add a `text` section with a corpus; allowed sources: wikipedia-extract, enwik8, file"
+        )
+    if trained and study.text.held_out == 1:
         raise ConfigError(
             f"text.held_out: suite {trained[0]} is trained by the workflow, so part of `text` must be left "
             "to train on: set text.held_out below 1"
-        )
-    if grid.hidden_states and not study.text:
-        raise ConfigError(
-            "text: hidden_states needs a text to read; allowed corpora: see docs/configuration.md"
         )
     return grid
 

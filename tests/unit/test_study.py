@@ -152,6 +152,11 @@ def test_a_suite_trained_here_needs_text_that_is_not_held_out():
         grids.build(changed, load_suites(ROOT / "suites"))
 
 
+def test_a_suite_trained_here_without_a_text_section_is_told_to_add_one():
+    with pytest.raises(ConfigError, match=r"text: suite neox-small .* allowed sources: wikipedia-extract"):
+        grids.build(study({"neox-small": {}}), load_suites(ROOT / "suites"))
+
+
 def test_the_embedded_study_has_two_packaged_and_two_trained_suites():
     grid = grids.build(load_study({}, ROOT / "config.yaml"), load_suites(ROOT / "suites"))
     sources = {name: grid.suites[name].source for name in grid.suite_names}
