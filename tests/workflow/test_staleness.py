@@ -139,6 +139,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory, snakemake: Callable) -> Copy:
     for name, suite in SUITES.items():
         (folder / f"suites/{name}.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
     (folder / "config.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    (folder / "docs/qrels").mkdir(parents=True)
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (folder / "docs" / name).touch()
     copy = Copy(folder, snakemake)
     copy.snakemake("--quiet", "all")
     return copy
