@@ -8,10 +8,10 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from lmshape import study as grids
-from lmshape.config import load_study
+from lmshape.study import grid as grids
+from lmshape.study.config import load_study
 from lmshape.errors import ConfigError
-from lmshape.suites import load_suites
+from lmshape.study.suites import load_suites
 
 min_version("9.27")
 

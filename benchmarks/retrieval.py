@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from measure import peak_mib, report, timed
 
-from lmshape import datasets, retrieval, tokens
-from lmshape.datasets import Dataset, Document
+from lmshape import retrieval
+from lmshape.inputs import datasets, tokens
+from lmshape.inputs.datasets import Dataset, Document
 
 ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"

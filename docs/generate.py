@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lmshape.config import Study
-from lmshape.strict import Strict
-from lmshape.suites import Suite
+from lmshape.study.config import Study
+from lmshape.study.strict import Strict
+from lmshape.study.suites import Suite
 
 DOCS = Path(__file__).parent
 INTRODUCTION = """# Configuration
 
-Written by `python docs/generate.py` from `src/lmshape/config.py` and `suites.py`; do not edit.
+Written by `python docs/generate.py` from `src/lmshape/study/config.py` and `suites.py`; do not edit.
 
 A study is one YAML file: `config.yaml`, or the one that `--configfile` names, which is used whole and alone.
 `--config key=value` replaces one top-level key of the study. A suite, a family of models, is one file in `suites/`.

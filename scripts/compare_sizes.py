@@ -1,12 +1,13 @@
 """Compare the sizes of one suite, pair by pair, over the same queries."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 import polars as pl
 
-from lmshape import comparisons, tables
+from lmshape import comparisons
+from lmshape.report import tables
 
 frames = [pl.read_parquet(path) for path in snakemake.input]
 scores = dict(zip(map(tuple, snakemake.params.scored), frames, strict=True))

@@ -1,12 +1,12 @@
 """Set what was measured on one data set beside what a published study printed."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 import polars as pl
 
-from lmshape import published, tables
+from lmshape.report import published, tables
 
 measured = [pl.read_parquet(path).filter(dataset=snakemake.wildcards.dataset) for path in snakemake.input]
 tables.write(published.compare(*measured), snakemake.output[0])

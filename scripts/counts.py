@@ -1,10 +1,10 @@
 """Count the tokens of a data set once for every tokenizer."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import datasets, tokens
+from lmshape.inputs import datasets, tokens
 
 dataset = datasets.read(snakemake.input.dataset)
 counts = tokens.count(

@@ -1,10 +1,10 @@
 """Make a retrieval data set in BEIR layout: built here, exported from mteb, or copied from a folder."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import datasets, package_documentation
+from lmshape.inputs import datasets, package_documentation
 
 settings = snakemake.params.dataset
 if settings["source"] == "mteb":

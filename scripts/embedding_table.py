@@ -1,12 +1,12 @@
 """Read one embedding table out of a model folder."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 from pathlib import Path
 
-from lmshape import checkpoints, revisions
+from lmshape.inputs import checkpoints, revisions
 
 folder = Path(snakemake.input[0]) / snakemake.params.within
 table = checkpoints.embedding(folder, snakemake.wildcards.side)

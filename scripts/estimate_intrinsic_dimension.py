@@ -1,11 +1,12 @@
 """Estimate the intrinsic dimension of one model's hidden states at every layer."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import intrinsic_dimension, tables
-from lmshape.hidden_states import HiddenStates
+from lmshape import intrinsic_dimension
+from lmshape.models.hidden_states import HiddenStates
+from lmshape.report import tables
 
 settings = snakemake.params.settings
 rows = intrinsic_dimension.rows(

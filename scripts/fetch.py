@@ -1,10 +1,10 @@
 """Fetch a tokenizer, a model, or the embedding tensors of a model from the Hugging Face hub."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import hub
+from lmshape.inputs import hub
 
 repository, revision = snakemake.params.source
 hub.fetch(repository, revision, snakemake.output[0], snakemake.params.files)

@@ -1,6 +1,6 @@
 """Fetch the data of a task of mteb."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 

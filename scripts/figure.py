@@ -1,6 +1,6 @@
 """Draw one figure from the table it reads."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from lmshape import figures
+from lmshape.report import figures
 
 rows = pl.read_parquet(snakemake.input[0])
 figure = getattr(figures, snakemake.wildcards.figure)(rows)

@@ -1,6 +1,6 @@
 """Run one model over the held-out text and keep a sample of its token vectors at every layer."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 device = job.start(snakemake)
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lmshape import hidden_states, sampling
+from lmshape.models import hidden_states, sampling
 
 torch.set_num_threads(snakemake.threads)
 settings, text = snakemake.params.settings, np.load(snakemake.input.token_ids)

@@ -1,11 +1,12 @@
 """Measure the anisotropy of one model's hidden states at every layer."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import anisotropy, tables
-from lmshape.hidden_states import HiddenStates
+from lmshape import anisotropy
+from lmshape.models.hidden_states import HiddenStates
+from lmshape.report import tables
 
 rows = anisotropy.rows(HiddenStates(snakemake.input[0]), snakemake.params.batch_size)
 tables.save_rows(rows, snakemake.params.columns, snakemake.output[0])

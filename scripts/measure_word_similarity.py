@@ -1,10 +1,12 @@
 """Compare the cosines of one embedding table's rows with human judgements of word similarity."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import checkpoints, tables, word_similarity
+from lmshape import word_similarity
+from lmshape.inputs import checkpoints
+from lmshape.report import tables
 
 names, settings = snakemake.wildcards, snakemake.params
 pairs, table = word_similarity.load(snakemake.input.counts), snakemake.input.table

@@ -1,15 +1,18 @@
 """Score one embedding table on a task of mteb."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import checkpoints, mteb_tasks, tables
+from lmshape import mteb_tasks
+from lmshape.inputs import checkpoints
+from lmshape.report import tables
 
 names, settings, table = snakemake.wildcards, snakemake.params, snakemake.input.table
 task, facts = mteb_tasks.load(names.task, snakemake.input.data), checkpoints.information(table)
 
-from lmshape import mteb_bridge, tokens
+from lmshape import mteb_bridge
+from lmshape.inputs import tokens
 
 model = mteb_bridge.TableModel(
     [checkpoints.load(table)],

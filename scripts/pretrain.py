@@ -1,6 +1,6 @@
 """Train one size of a suite, keeping its checkpoints and the loss of every step."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 device = job.start(snakemake)
 
@@ -10,8 +10,9 @@ from pathlib import Path
 import polars as pl
 import torch
 
-from lmshape import pretraining, text, tokens
 from lmshape.files import writing
+from lmshape.inputs import text, tokens
+from lmshape.models import pretraining
 
 torch.set_num_threads(snakemake.threads)
 settings, size = snakemake.params.pretraining, snakemake.params.size

@@ -1,10 +1,12 @@
 """Score random tables of every width for one tokenizer and seed."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import datasets, retrieval, tables, tokens
+from lmshape import retrieval
+from lmshape.inputs import datasets, tokens
+from lmshape.report import tables
 
 names, settings = snakemake.wildcards, snakemake.params
 dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)

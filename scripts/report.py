@@ -1,6 +1,6 @@
 """Put tables, figures and provenance into one page."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from lmshape import provenance, report
 from lmshape.files import writing
+from lmshape.report import page, provenance
 
 tables = {Path(path).stem: pl.read_parquet(path) for path in snakemake.input.tables}
 figures = {Path(path).stem: path for path in snakemake.input.figures}
 origin = provenance.gather(snakemake.params.title, snakemake.input.study, snakemake.input.pruned)
 with writing(snakemake.output[0]) as path:
-    path.write_text(report.render(tables, figures, origin), encoding="utf-8")
+    path.write_text(page.render(tables, figures, origin), encoding="utf-8")

@@ -1,13 +1,16 @@
 """Score one embedding table, ablated, on one data set."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 import polars as pl
 
-from lmshape import ablation, checkpoints, datasets, retrieval, tables, tokens
-from lmshape.ablation_names import Ablation
+from lmshape import retrieval
+from lmshape.inputs import checkpoints, datasets, tokens
+from lmshape.numerics import ablation
+from lmshape.report import tables
+from lmshape.study.ablation_names import Ablation
 
 names, settings = snakemake.wildcards, snakemake.params
 dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)

@@ -1,6 +1,6 @@
 """Write the resolved study, with the suites it uses, and the combinations that were pruned."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 

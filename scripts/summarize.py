@@ -1,12 +1,13 @@
 """Tell the shapes of one suite as numbers with their uncertainties."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 import polars as pl
 
-from lmshape import profiles, tables
+from lmshape import profiles
+from lmshape.report import tables
 
 summarize = getattr(profiles, snakemake.params.function)
 tables.write(summarize(pl.read_parquet(snakemake.input[0])), snakemake.output[0])

@@ -1,10 +1,10 @@
 """Put the rows of several Parquet files into one table."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import tables
+from lmshape.report import tables
 
 frame = tables.flag_repeats(tables.collect(snakemake.input))
 for output in snakemake.output:

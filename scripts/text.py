@@ -1,13 +1,13 @@
 """Read the study's corpus, clean it, and part what may be trained on from what is held out."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 from pathlib import Path
 
-from lmshape import text
 from lmshape.files import writing
+from lmshape.inputs import text
 
 corpus, held_out = snakemake.params.text["corpus"], snakemake.params.text["held_out"]
 articles = text.articles(corpus, Path(snakemake.output.held_out).parent)

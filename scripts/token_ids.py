@@ -1,6 +1,6 @@
 """Tokenize the held-out text once for every tokenizer; beside it, the special tokens that frame a text."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lmshape import text, tokens
 from lmshape.files import writing
+from lmshape.inputs import text, tokens
 
 articles = text.read(Path(snakemake.input.text))
 tokenizer = tokens.load_tokenizer(snakemake.input.tokenizer)

@@ -1,13 +1,14 @@
 """Train the tokenizer of a suite on the text that its models are trained on."""
 
-from lmshape import job
+from lmshape.jobs import job
 
 job.start(snakemake)
 
 from pathlib import Path
 
-from lmshape import pretraining, text
 from lmshape.files import writing
+from lmshape.inputs import text
+from lmshape.models import pretraining
 
 articles = text.read(Path(snakemake.input[0]))
 tokenizer = pretraining.train_tokenizer(

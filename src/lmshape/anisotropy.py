@@ -11,8 +11,8 @@ from scipy.linalg import eigvalsh
 from scipy.linalg.blas import dsymv, dsyrk
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lmshape.hidden_states import HiddenStates
-from lmshape.vectors import Unmeasurable, as_float64, mean_vector
+from lmshape.models.hidden_states import HiddenStates
+from lmshape.numerics.vectors import Unmeasurable, as_float64, mean_vector
 
 BLOCK = 2**19  # numbers of a float64 block: 4 MiB
 LARGEST = 0.01  # share of the vectors that count as the longest

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from lmshape import bootstrap
+from lmshape.numerics import bootstrap
 
 METRIC = "ndcg_at_10"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lmshape.hidden_states import Cell, HiddenStates
-from lmshape.neighbors import distinct, nearest_distances
-from lmshape.vectors import Unmeasurable, as_float64
+from lmshape.models.hidden_states import Cell, HiddenStates
+from lmshape.numerics.neighbors import distinct, nearest_distances
+from lmshape.numerics.vectors import Unmeasurable, as_float64
 
 FACCO = 0.9  # share of the smallest ratios that Facco et al. and scikit-dimension fit
 LLM_MICROSCOPE = 0.2  # share that the package of the authors of "The shape of learning" fits

@@ -15,11 +15,12 @@ import numpy as np
 from mteb.models.abs_encoder import AbsEncoder
 from mteb.models.model_meta import ModelMeta, ScoringFunction
 
-from lmshape import ablation as ablations
-from lmshape import checkpoints, datasets, ranking, tokens
-from lmshape.ablation_names import Ablation
-from lmshape.datasets import Dataset
-from lmshape.ranking import Precision, Run
+from lmshape.inputs import checkpoints, datasets, tokens
+from lmshape.inputs.datasets import Dataset
+from lmshape.numerics import ablation as ablations
+from lmshape.numerics import ranking
+from lmshape.numerics.ranking import Precision, Run
+from lmshape.study.ablation_names import Ablation
 
 
 def model(

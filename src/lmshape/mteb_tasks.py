@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmshape import datasets
 from lmshape.files import writing
-from lmshape.ranking import RetrievalError
+from lmshape.inputs import datasets
+from lmshape.numerics.ranking import RetrievalError
 
 if TYPE_CHECKING:
     from lmshape.mteb_bridge import TableModel

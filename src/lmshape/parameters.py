@@ -8,8 +8,8 @@ decoder's final norm. The output embedding, the head before it and the pooler co
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lmshape.checkpoints import architecture
 from lmshape.errors import LmshapeError
+from lmshape.inputs.checkpoints import architecture
 
 
 @dataclass(frozen=True)

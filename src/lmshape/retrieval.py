@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytrec_eval
 
-from lmshape import bootstrap
-from lmshape.ablation import Panel
-from lmshape.ablation_names import RANDOM_WIDTH
-from lmshape.random_tables import RandomColumns
-from lmshape.ranking import Found, Precision, RetrievalError, search
-from lmshape.tokens import Counts
+from lmshape.inputs.tokens import Counts
+from lmshape.numerics import bootstrap
+from lmshape.numerics.ablation import Panel
+from lmshape.numerics.random_tables import RandomColumns
+from lmshape.numerics.ranking import Found, Precision, RetrievalError, search
+from lmshape.study.ablation_names import RANDOM_WIDTH
 
 Qrels = Mapping[str, Mapping[str, int]]
 
@@ -47,11 +47,11 @@ def score(
     precision: Precision = "float32",
     drop_self: bool = False,
 ) -> Scores:
-    """Score a table on a counted data set. The table is panels side by side, as `lmshape.ablation.apply` makes.
+    """Score a table on a counted data set. The table is panels side by side (`lmshape.numerics.ablation.apply`).
 
     `precision="published"` rounds to bfloat16 where the published study's code did: the table, and of each text the
     sum of its rows, its length and their ratio. Cosines are float32 all the same.
-    With `drop_self` a document whose id is the query's own is no answer to it (see `lmshape.datasets.Dataset`).
+    With `drop_self` a document whose id is the query's own is no answer to it (`lmshape.inputs.datasets.Dataset`).
     RetrievalError where a token has no row or a vector is not finite.
     """
     width = sum(panel.shape[1] for panel in panels)

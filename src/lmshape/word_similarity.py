@@ -15,11 +15,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import spearmanr
 
-from lmshape import tokens
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
-from lmshape.ranking import RetrievalError, means, with_rows
-from lmshape.tokens import sparse_parts, sparse_whole
+from lmshape.inputs import tokens
+from lmshape.inputs.tokens import sparse_parts, sparse_whole
+from lmshape.numerics.ranking import RetrievalError, means, with_rows
 
 
 class Pair(NamedTuple):

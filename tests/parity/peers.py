@@ -13,8 +13,8 @@ from mteb.abstasks.task_metadata import TaskMetadata
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from lmshape import tokens
-from lmshape.datasets import Dataset
+from lmshape.inputs import tokens
+from lmshape.inputs.datasets import Dataset
 
 
 def sentence_transformer(table: np.ndarray, tokenizer: str | Path) -> SentenceTransformer:

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from peers import by_mteb, sentence_transformer
 
-from lmshape import checkpoints, datasets
+from lmshape.inputs import checkpoints, datasets
 
 
 @pytest.mark.parametrize(

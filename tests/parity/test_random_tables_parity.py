@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from lmshape import random_tables
-from lmshape.ablation import apply
-from lmshape.ablation_names import RANDOM_WIDTH, Ablation
-from lmshape.random_tables import RandomColumns
+from lmshape.numerics import random_tables
+from lmshape.numerics.ablation import apply
+from lmshape.numerics.random_tables import RandomColumns
+from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 
 
 def whole(rows, columns, seed):

@@ -11,12 +11,14 @@ import pytest
 import torch
 from peers import by_mteb, sentence_transformer
 
-from lmshape import bootstrap, checkpoints, datasets, mteb_bridge, retrieval, tokens
-from lmshape.ablation import apply
-from lmshape.ablation_names import Ablation
-from lmshape.datasets import Dataset, Document
-from lmshape.ranking import Found, search
+from lmshape import mteb_bridge, retrieval
+from lmshape.inputs import checkpoints, datasets, tokens
+from lmshape.inputs.datasets import Dataset, Document
+from lmshape.numerics import bootstrap
+from lmshape.numerics.ablation import apply
+from lmshape.numerics.ranking import Found, search
 from lmshape.retrieval import METRICS
+from lmshape.study.ablation_names import Ablation
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.exists(), reason=f"needs {SHARED}")

@@ -74,7 +74,7 @@ rule after:
 JOB = """
 import json, os, sys, time
 from pathlib import Path
-from lmshape import devices
+from lmshape.jobs import devices
 
 def claim():
     return devices.claim(snakemake.resources.gpu, installed=lambda: ["GPU-a", "GPU-b"])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from lmshape.tokens import Counts
+from lmshape.inputs.tokens import Counts
 
 
 def counts(

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmshape.ablation import apply, centered, principal, shuffled
-from lmshape.ablation_names import Ablation
+from lmshape.numerics.ablation import apply, centered, principal, shuffled
+from lmshape.study.ablation_names import Ablation
 
 RNG = np.random.default_rng(0)
 TABLE = (RNG.standard_normal((60, 8)) * np.arange(1, 9) + 3).astype(np.float32)
@@ -67,7 +67,7 @@ def test_all_directions_are_a_rotation_of_the_centered_table():
 @settings(max_examples=20, deadline=None)
 @given(rows=st.integers(1, 200), block=st.integers(1, 64))
 def test_pca_does_not_depend_on_its_blocks(rows, block):
-    from lmshape import ablation
+    from lmshape.numerics import ablation
 
     table = np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
     whole = np.abs(principal(table, 2, rows))

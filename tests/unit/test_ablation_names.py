@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from lmshape.ablation_names import KINDS, Ablation
+from lmshape.study.ablation_names import KINDS, Ablation
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_an_impossible_ablation_says_why(name, width, possible):
 
 def test_names_import_nothing_heavy():
     heavy = "{'torch', 'numpy', 'scipy', 'transformers', 'polars'}"
-    code = f"import sys, lmshape.ablation_names; assert not {heavy} & set(sys.modules)"
+    code = f"import sys, lmshape.study.ablation_names; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

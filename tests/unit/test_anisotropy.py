@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmshape import anisotropy as module
 from lmshape.anisotropy import anisotropy, average_cosine, norm_variance_share
-from lmshape.vectors import Unmeasurable
+from lmshape.numerics.vectors import Unmeasurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lmshape import bootstrap
+from lmshape.numerics import bootstrap
 
 RNG = np.random.default_rng(0)
 

@@ -15,7 +15,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from lmshape.checkpoints import CheckpointError, embedding, information, load, save
+from lmshape.inputs.checkpoints import CheckpointError, embedding, information, load, save
 
 ROWS, WIDTH, HIDDEN = 64, 8, 16
 DECODER = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": ROWS}
@@ -419,5 +419,5 @@ def test_file_that_is_no_table_is_refused_by_name(tmp_path):
 
 
 def test_scoring_a_table_imports_no_torch():
-    code = "import lmshape.checkpoints, sys; assert not {'torch', 'transformers', 'gguf'} & set(sys.modules)"
+    code = "import lmshape.inputs.checkpoints, sys; assert not {'torch', 'transformers', 'gguf'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

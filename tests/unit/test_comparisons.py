@@ -2,7 +2,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from lmshape import bootstrap, comparisons
+from lmshape import comparisons
+from lmshape.numerics import bootstrap
 
 
 def scored(*values: float) -> pl.DataFrame:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmshape.config import Study, load_study
 from lmshape.errors import ConfigError
-from lmshape.strict import parse
-from lmshape.suites import Suite, load_suites
+from lmshape.study.config import Study, load_study
+from lmshape.study.strict import parse
+from lmshape.study.suites import Suite, load_suites
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config.yaml"

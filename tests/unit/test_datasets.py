@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lmshape import datasets
-from lmshape.datasets import Dataset, DatasetError, Document
 from lmshape.errors import LmshapeError
+from lmshape.inputs import datasets
+from lmshape.inputs.datasets import Dataset, DatasetError, Document
 
 DOCUMENTS = [
     Document("d1", "Wings", "on lift "),

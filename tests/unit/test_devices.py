@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from lmshape import devices
 from lmshape.errors import LmshapeError
+from lmshape.jobs import devices
 
 JOB = """
 import json, logging, os, signal, sys
 from pathlib import Path
-from lmshape import devices
+from lmshape.jobs import devices
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 count, known, folder, forks = json.loads(sys.argv[1])
 name = devices.claim(count, installed=lambda: known, folder=Path(folder))
@@ -107,7 +107,7 @@ def test_twelve_jobs_in_a_hurry_never_share_a_device(tmp_path):
     job = """
 import os, sys, time
 from pathlib import Path
-from lmshape import devices
+from lmshape.jobs import devices
 folder = Path(sys.argv[1])
 devices.claim(int(sys.argv[2]), installed=lambda: ["GPU-a", "GPU-b", "GPU-c"], folder=folder)
 marks = [folder / f"mark-{name}" for name in os.environ["CUDA_VISIBLE_DEVICES"].split(",")]

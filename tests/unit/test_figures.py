@@ -11,8 +11,9 @@ import synthetic_tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmshape import ablation_names, figure_data, figure_style, figures
-from lmshape.figure_list import FIGURES, QUESTIONS
+from lmshape.report import figure_data, figure_style, figures
+from lmshape.report.figure_list import FIGURES, QUESTIONS
+from lmshape.study import ablation_names
 
 TABLES = synthetic_tables.all_tables()
 
@@ -45,7 +46,7 @@ def texts(figure):
 
 def test_figure_list_is_light_enough_to_be_read_while_the_workflow_is_parsed():
     heavy = "{'polars', 'matplotlib', 'seaborn', 'numpy', 'pandas', 'jinja2'}"
-    code = f"import sys, lmshape.figure_list; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, lmshape.report.figure_list; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmshape import fingerprint
 from lmshape.errors import LmshapeError
+from lmshape.jobs import fingerprint
 
 MODULES = {
     "__init__.py": '"""A package."""\n',
@@ -153,7 +153,7 @@ def test_a_script_may_be_moved_without_changing(project):
 
 def test_trap_3_the_hash_is_the_same_under_every_hash_seed(project):
     command = (
-        "import sys; from pathlib import Path; from lmshape import fingerprint\n"
+        "import sys; from pathlib import Path; from lmshape.jobs import fingerprint\n"
         "print(fingerprint.code(Path(sys.argv[1]) / 'measure.py', Path(sys.argv[1]) / 'demo'))"
     )
     answers = {
@@ -185,6 +185,6 @@ def test_our_own_modules_are_found():
 
 
 def test_importing_it_imports_nothing_heavy():
-    command = "import sys, lmshape.fingerprint; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
+    command = "import sys, lmshape.jobs.fingerprint; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True)
     assert answer.stdout.strip() == "set()"

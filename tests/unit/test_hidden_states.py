@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from fake_model import WIDTH, FakeModel, sequences
 
-from lmshape import anisotropy, intrinsic_dimension, layers
+from lmshape import anisotropy, intrinsic_dimension
 from lmshape.errors import LmshapeError
-from lmshape.hidden_states import HiddenStates, collect
+from lmshape.models import layers
+from lmshape.models.hidden_states import HiddenStates, collect
 
 KEYS = {
     "stack", "layer", "layers", "positions", "batches", "batch_size", "seed", "dtype", "mean", "std", "rows_dropped",

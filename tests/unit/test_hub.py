@@ -14,8 +14,8 @@ import transformers
 from hub_server import HubServer
 from safetensors.torch import load_file
 
-from lmshape import revisions
-from lmshape.checkpoints import embedding
+from lmshape.inputs import revisions
+from lmshape.inputs.checkpoints import embedding
 
 ROWS, WIDTH = 500, 64
 TABLE_BYTES = ROWS * WIDTH * 4
@@ -23,7 +23,7 @@ BLOCK = 2**18  # what a read by range takes at least
 # the client reads its settings from the environment once, when it is imported
 WORKER = """
 import json, sys
-from lmshape import hub
+from lmshape.inputs import hub
 from lmshape.errors import LmshapeError
 for line in sys.stdin:
     try:

@@ -13,7 +13,7 @@ from lmshape.intrinsic_dimension import (
     standard_error,
     twonn,
 )
-from lmshape.vectors import Unmeasurable
+from lmshape.numerics.vectors import Unmeasurable
 
 # --- manifolds of known dimension ----------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ def run(body: str, tmp_path: Path) -> tuple[int, str]:
     """Exit status and log of a job with this body."""
     program = f"""
         from types import SimpleNamespace
-        from lmshape import job
+        from lmshape.jobs import job
         log = {str(tmp_path / "job.log")!r}
         snakemake = SimpleNamespace(log=[log], threads=3, resources={{}})
         device = job.start(snakemake)
@@ -46,4 +46,4 @@ def test_scripts_are_short_and_start_before_they_import(script):
     assert len(lines) <= 40
     start = next(i for i, line in enumerate(lines) if "job.start(snakemake)" in line)
     imports = [line for line in lines[:start] if line.startswith(("import ", "from "))]
-    assert imports == ["from lmshape import job"]
+    assert imports == ["from lmshape.jobs import job"]

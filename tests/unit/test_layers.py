@@ -7,9 +7,9 @@ import transformers as tf
 from fake_model import FakeModel, sequences
 from torch import nn
 
-from lmshape import layers
-from lmshape.hidden_states import HiddenStates, collect
-from lmshape.sampling import draw
+from lmshape.models import layers
+from lmshape.models.hidden_states import HiddenStates, collect
+from lmshape.models.sampling import draw
 
 COMMON = {"vocab_size": 100, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 SMALL = {

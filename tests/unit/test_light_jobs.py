@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from counted import counts, matrix
 
-from lmshape import checkpoints, datasets, tokens, word_similarity
-from lmshape.datasets import Dataset, Document
+from lmshape import word_similarity
+from lmshape.inputs import checkpoints, datasets, tokens
+from lmshape.inputs.datasets import Dataset, Document
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 MODELS = {"mteb", "sentence_transformers", "transformers"}

@@ -6,8 +6,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 mteb = pytest.importorskip("mteb")
 
-from lmshape import checkpoints, mteb_bridge, tokens  # noqa: E402
-from lmshape.random_tables import RandomColumns  # noqa: E402
+from lmshape import mteb_bridge  # noqa: E402
+from lmshape.inputs import checkpoints, tokens  # noqa: E402
+from lmshape.numerics.random_tables import RandomColumns  # noqa: E402
 
 VOCABULARY = {"<unk>": 0, "a": 1, "b": 2, "c": 3}
 TABLE = np.array([[0, 0], [1, 0], [0, 1], [3, 4], [9, 9]], dtype=np.float32)

@@ -5,9 +5,9 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
-from lmshape import neighbors
-from lmshape.neighbors import distinct, nearest_distances
-from lmshape.vectors import Unmeasurable
+from lmshape.numerics import neighbors
+from lmshape.numerics.neighbors import distinct, nearest_distances
+from lmshape.numerics.vectors import Unmeasurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 

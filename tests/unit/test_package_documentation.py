@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
-from lmshape import package_documentation as documentation
 from lmshape.errors import LmshapeError
+from lmshape.inputs import package_documentation as documentation
 
 WORDS = "Some words that describe what it does in enough detail to be found by a reader of it. " * 3
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lmshape import checkpoints, packages, revisions, tokens
 from lmshape.errors import LmshapeError
+from lmshape.inputs import checkpoints, packages, revisions, tokens
 
 
 def test_a_folder_is_copied_with_its_version(tmp_path):

@@ -5,8 +5,8 @@ import pytest
 import torch
 import transformers
 
-from lmshape.checkpoints import configuration
 from lmshape.errors import LmshapeError
+from lmshape.inputs.checkpoints import configuration
 from lmshape.parameters import count
 
 BERT = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}

@@ -10,8 +10,9 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, BertForMaskedLM, GPTNeoXForCausalLM
 
-from lmshape import checkpoints, pretraining, revisions
 from lmshape.errors import LmshapeError
+from lmshape.inputs import checkpoints, revisions
+from lmshape.models import pretraining
 
 TEXTS = [
     f"The {animal} sees the {other} near the river."
@@ -89,7 +90,8 @@ def test_equal_texts_give_equal_vocabularies_in_every_process(model_type):
     """Ties must not be broken by an order that changes from run to run."""
     program = f"""
         import hashlib, json
-        from lmshape import packages, pretraining
+        from lmshape.inputs import packages
+        from lmshape.models import pretraining
         text = packages.file("gensim", "test/test_data/head500.noblanks.cor").read_text()
         vocabulary = pretraining.train_tokenizer({model_type!r}, text.splitlines(), 1000).get_vocab()
         assert len(vocabulary) == 1000

@@ -4,7 +4,7 @@ import subprocess
 from importlib import metadata
 
 import lmshape
-from lmshape import provenance
+from lmshape.report import provenance
 
 
 def git(folder, *arguments):

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lmshape.config import load_study
 from lmshape.parameters import count
-from lmshape.strict import read_yaml
-from lmshape.study import build
-from lmshape.suites import load_suites
+from lmshape.study.config import load_study
+from lmshape.study.grid import build
+from lmshape.study.strict import read_yaml
+from lmshape.study.suites import load_suites
 
 ROOT = Path(__file__).parents[2]
 SUITES = load_suites(ROOT / "suites")

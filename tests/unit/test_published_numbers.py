@@ -5,8 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from lmshape import published, study
-from lmshape.suites import load_suites
+from lmshape.report import published
+from lmshape.study import grid
+from lmshape.study.suites import load_suites
 
 ROOT = Path(__file__).parents[2]
 PRINTED = published.read()
@@ -57,7 +58,7 @@ def test_every_number_of_the_study_is_there():
 
 def test_its_suites_and_widths_are_ours():
     models = PRINTED.filter(pl.col("suite").is_not_null())
-    assert tuple(models["suite"].unique(maintain_order=True)) == study.PUBLISHED_SUITES
+    assert tuple(models["suite"].unique(maintain_order=True)) == grid.PUBLISHED_SUITES
     for suite, size, tokenizer, width in (
         models.select("suite", "size", "tokenizer", "width").unique().iter_rows()
     ):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
-from lmshape import random_tables
-from lmshape.random_tables import RandomColumns
+from lmshape.numerics import random_tables
+from lmshape.numerics.random_tables import RandomColumns
 
 
 @pytest.fixture(autouse=True)

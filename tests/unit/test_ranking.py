@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
-from lmshape import random_tables, ranking
-from lmshape.random_tables import RandomColumns
-from lmshape.ranking import RetrievalError, bfloat16, largest, search
+from lmshape.numerics import random_tables, ranking
+from lmshape.numerics.random_tables import RandomColumns
+from lmshape.numerics.ranking import RetrievalError, bfloat16, largest, search
 
 RNG = np.random.default_rng(0)
 

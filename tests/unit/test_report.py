@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 import synthetic_tables
 
-from lmshape import published, report
-from lmshape.figure_list import FIGURES, QUESTIONS
-from lmshape.provenance import Provenance
+from lmshape.report import page as report
+from lmshape.report import published
+from lmshape.report.figure_list import FIGURES, QUESTIONS
+from lmshape.report.provenance import Provenance
 
 TABLES = synthetic_tables.all_tables()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path id="{}"/></svg>'

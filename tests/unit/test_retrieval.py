@@ -8,7 +8,7 @@ import pytest
 from counted import counts, random_counts, random_qrels
 
 from lmshape import retrieval
-from lmshape.random_tables import RandomColumns
+from lmshape.numerics.random_tables import RandomColumns
 from lmshape.retrieval import METRICS, RetrievalError, score
 
 RNG = np.random.default_rng(0)
@@ -182,5 +182,5 @@ def test_a_random_table_wider_than_the_seeds_is_refused():
 
 def test_scoring_a_table_imports_no_model_libraries():
     heavy = "{'torch', 'transformers', 'mteb', 'sentence_transformers', 'beir', 'datasets'}"
-    code = f"import sys, lmshape.retrieval, lmshape.ablation; assert not {heavy} & set(sys.modules)"
+    code = f"import sys, lmshape.retrieval, lmshape.numerics.ablation; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

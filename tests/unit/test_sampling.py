@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmshape.errors import LmshapeError
-from lmshape.sampling import cut, draw
+from lmshape.models.sampling import cut, draw
 
 IDS = np.arange(100, dtype=np.int32)
 BOUNDS = np.array([0, 31, 31, 32, 100])  # texts of 31, 0, 1 and 68 tokens

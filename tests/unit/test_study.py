@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lmshape import study as grids
-from lmshape.config import Study, load_study
 from lmshape.errors import ConfigError
-from lmshape.strict import parse
-from lmshape.suites import Suite, load_suites
+from lmshape.study import grid as grids
+from lmshape.study.config import Study, load_study
+from lmshape.study.strict import parse
+from lmshape.study.suites import Suite, load_suites
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from lmshape import tables
 from lmshape.errors import LmshapeError
+from lmshape.report import tables
 
 
 def test_rows_carry_the_columns_of_their_combination(tmp_path):

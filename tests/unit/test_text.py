@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from lmshape import text
 from lmshape.errors import LmshapeError
+from lmshape.inputs import text
 
 PAGE = """{{Infobox animal|name=Cat}}
 '''Cat''' is a [[domestic animal|small animal]].<ref name="a" /> It purrs<ref>{{cite|x}}</ref> often.<!-- no -->

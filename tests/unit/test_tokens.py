@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from lmshape import tokens
-from lmshape.datasets import Dataset, Document
-from lmshape.tokens import TokenizerError
+from lmshape.inputs import tokens
+from lmshape.inputs.datasets import Dataset, Document
+from lmshape.inputs.tokens import TokenizerError
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "tokenizers"
 needs_tokenizers = pytest.mark.skipif(not SHARED.exists(), reason=f"needs {SHARED}")

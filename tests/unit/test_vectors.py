@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmshape.vectors import Unmeasurable, as_float64
+from lmshape.numerics.vectors import Unmeasurable, as_float64
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmshape.figure_list import FIGURES
+from lmshape.report.figure_list import FIGURES
 
 ROOT = Path(__file__).parents[2]
 STUB = """
@@ -205,13 +205,13 @@ FUNCTION = "\n\ndef added(x):\n    return x\n"
             {f"intrinsic_dimension/{model}.parquet" for model in MEASURED},
             geometry(*MEASURED),
         ),
-        ("random_tables", SCORES | RANDOM, retrieval(*SCORED) | BASELINE),
+        ("numerics/random_tables", SCORES | RANDOM, retrieval(*SCORED) | BASELINE),
         (
-            "figures",
+            "report/figures",
             {f"figures/{name}.svg" for name in DRAWN},
             {f"figures/{name}.svg" for name in DRAWN} | {"report.html"},
         ),
-        ("report", {"report.html"}, {"report.html"}),
+        ("report/page", {"report.html"}, {"report.html"}),
     ],
 )
 def test_trap_1_code_makes_stale_the_rules_that_use_it_and_what_follows(copy, module, direct, stale):
@@ -228,12 +228,14 @@ def test_trap_1_a_script_makes_stale_its_own_rule_and_what_follows(copy):
 
 
 def test_the_template_of_the_report_makes_stale_the_report(copy):
-    text = (copy.folder / "src/lmshape/report.html.j2").read_text()
-    with copy.changed("src/lmshape/report.html.j2", (text, text + "\n<p>More.</p>\n")):
+    text = (copy.folder / "src/lmshape/report/report.html.j2").read_text()
+    with copy.changed("src/lmshape/report/report.html.j2", (text, text + "\n<p>More.</p>\n")):
         assert copy.stale() == {"report.html"}
 
 
-@pytest.mark.parametrize("path", ["src/lmshape/anisotropy.py", "src/lmshape/job.py", "scripts/retrieve.py"])
+@pytest.mark.parametrize(
+    "path", ["src/lmshape/anisotropy.py", "src/lmshape/jobs/job.py", "scripts/retrieve.py"]
+)
 def test_trap_1_comments_docstrings_and_formatting_make_nothing_stale(copy, path):
     text = (copy.folder / path).read_text()
     commented = text.replace("\nimport ", "\n\n# A comment.\nimport ")

@@ -1,7 +1,7 @@
 """What several stages share: code hashes, resources, and the columns that name a combination."""
 
-from lmshape.fingerprint import code as code_hash
-from lmshape.study import Model
+from lmshape.jobs.fingerprint import code as code_hash
+from lmshape.study.grid import Model
 
 
 wildcard_constraints:

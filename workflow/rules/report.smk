@@ -4,7 +4,7 @@ Reads <results>/tables/{table}.parquet, <results>/study.yaml and <results>/prune
 Writes <results>/figures/{figure}.svg and .png, and <results>/report.html.
 """
 
-from lmshape.figure_list import FIGURES
+from lmshape.report.figure_list import FIGURES
 
 DRAWN = [name for name, figure in FIGURES.items() if figure.table in TABLES]
 

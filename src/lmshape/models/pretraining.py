@@ -18,8 +18,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from lmshape import revisions
 from lmshape.errors import LmshapeError
+from lmshape.inputs import revisions
 
 BERT_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NEOX_TOKENS = ["<|endoftext|>"]

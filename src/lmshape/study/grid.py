@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from lmshape.ablation_names import Ablation
-from lmshape.config import Models, Study
 from lmshape.errors import ConfigError
-from lmshape.strict import closest
-from lmshape.suites import Suite
+from lmshape.study.ablation_names import Ablation
+from lmshape.study.config import Models, Study
+from lmshape.study.strict import closest
+from lmshape.study.suites import Suite
 
 NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
-# mteb's name of the data set of which `lmshape.published` has printed numbers, and the suites it has them of
+# mteb's name of the data set of which `lmshape.report.published` has printed numbers, and the suites it has them of
 PUBLISHED_TASK = "SCIDOCS"
 PUBLISHED_SUITES = ("pythia", "opt", "cerebras-gpt", "bloom", "t5-v1_1")
 

@@ -18,9 +18,9 @@ def cut(
 ) -> list[np.ndarray]:
     """Sequences of at most `length` ids from all over a text, about `tokens` ids in total.
 
-    `ids` and `bounds` are as `lmshape.tokens.token_ids` gives them. Every text is cut into consecutive pieces, to
-    each of which the `special` ids that the model expects before and after are added; pieces are then taken in
-    random order until there are enough (all of them, if the text is short). A piece of one id is left out.
+    `ids` and `bounds` are as `lmshape.inputs.tokens.token_ids` gives them. Every text is cut into consecutive
+    pieces, to each of which the `special` ids that the model expects before and after are added; pieces are then
+    taken in random order until there are enough (all of them, if the text is short). A piece of one id is left out.
     """
     before, after = (np.asarray(part, dtype=ids.dtype) for part in special)
     size = length - len(before) - len(after)

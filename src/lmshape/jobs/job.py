@@ -6,8 +6,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from lmshape import devices
 from lmshape.errors import LmshapeError
+from lmshape.jobs import devices
 
 
 def start(snakemake: Any) -> str:

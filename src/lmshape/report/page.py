@@ -11,10 +11,10 @@ from pathlib import Path
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from lmshape import figure_data
-from lmshape.figure_data import NoData
-from lmshape.figure_list import FIGURES, QUESTIONS, SUMMARIES
-from lmshape.provenance import Provenance
+from lmshape.report import figure_data
+from lmshape.report.figure_data import NoData
+from lmshape.report.figure_list import FIGURES, QUESTIONS, SUMMARIES
+from lmshape.report.provenance import Provenance
 
 TEMPLATE = "report.html.j2"
 ROWS = 200  # of a table that are printed; the rest is in its file
@@ -70,7 +70,7 @@ def render(
 
 def _environment() -> Environment:
     """Everything a template prints is escaped, and a name it misspells is an error."""
-    loader = PackageLoader("lmshape", ".")
+    loader = PackageLoader("lmshape.report", ".")
     page = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -1,6 +1,6 @@
 """The names of ablations: what `crop-128` means, and for which tables it can be.
 
-Apart from the arrays (`lmshape.ablation`), because the grid reads names in every cluster job: light imports
+Apart from the arrays (`lmshape.numerics.ablation`), because the grid reads names in every cluster job: light imports
 only.
 """
 

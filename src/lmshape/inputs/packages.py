@@ -5,8 +5,8 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from lmshape import revisions
 from lmshape.errors import LmshapeError
+from lmshape.inputs import revisions
 
 MODEL_FILES = (
     "config.json",

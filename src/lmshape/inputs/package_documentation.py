@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmshape.datasets import Dataset, Document
 from lmshape.errors import LmshapeError
+from lmshape.inputs.datasets import Dataset, Document
 
 LEFT_OUT = {"see also", "examples", "example", "references"}
 SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}[ ]*$", flags=re.MULTILINE)

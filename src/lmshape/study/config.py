@@ -1,7 +1,7 @@
 """What a study may say: `config.yaml`, or any file that `--configfile` names.
 
-`docs/configuration.md` and the JSON Schemas beside it are generated from the models here and in `lmshape.suites`
-(`python docs/generate.py`).
+`docs/configuration.md` and the JSON Schemas beside it are generated from the models here and in
+`lmshape.study.suites` (`python docs/generate.py`).
 """
 
 from pathlib import Path
@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from lmshape.ablation_names import Ablation
-from lmshape.strict import Name, Strict, parse, read_yaml
+from lmshape.study.ablation_names import Ablation
+from lmshape.study.strict import Name, Strict, parse, read_yaml
 
 
 class Selection(Strict):

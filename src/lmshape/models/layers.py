@@ -11,7 +11,7 @@ from torch import nn
 from transformers import AutoModel
 
 from lmshape.errors import LmshapeError
-from lmshape.sampling import Sample
+from lmshape.models.sampling import Sample
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
-from lmshape.sampling import draw
-from lmshape.vectors import Unmeasurable
+from lmshape.models.sampling import draw
+from lmshape.numerics.vectors import Unmeasurable
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def collect(
     as they come, so that no more than one forward pass is ever in memory. Values that are not finite are logged as
     errors by layer and kept: what is measured there fails, and the other layers keep their results.
     """
-    from lmshape import layers  # torch and transformers: those who read the folder do without them
+    from lmshape.models import layers  # torch and transformers: those who read the folder do without them
 
     if not sequences:
         raise LmshapeError(f"{name}: there is no text to read")

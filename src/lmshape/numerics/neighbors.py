@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, to_device
 
-from lmshape.vectors import Unmeasurable
+from lmshape.numerics.vectors import Unmeasurable
 
 BLOCK = 2**20  # distances held at a time: 8 MiB, which stay in the cache
 ACCURACY = 1e-9  # relative error allowed to a squared distance

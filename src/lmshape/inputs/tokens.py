@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from lmshape.datasets import Dataset
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
+from lmshape.inputs.datasets import Dataset
 
 BATCH = 1024  # texts given to a tokenizer at once
 _ABOUT = ("tokenizer", "tokenizer_sha256", "max_length", "dataset_revision", "dataset_sha256")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lmshape.errors import LmshapeError
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 IGNORED_FIELDS = {"ctx", "kind", "type_comment"}  # each follows from the rest, or has no effect
 
 

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csc_array, csr_array, vstack
 
-from lmshape.ablation import Panel
 from lmshape.errors import LmshapeError
-from lmshape.tokens import Counts
+from lmshape.inputs.tokens import Counts
+from lmshape.numerics.ablation import Panel
 
 Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec_eval reads
 Precision = Literal["float32", "published"]

@@ -1,4 +1,4 @@
-"""Which rows of a table each figure plots: one function per figure, named as in `lmshape.figure_list`.
+"""Which rows of a table each figure plots: one function per figure, named as in `lmshape.report.figure_list`.
 
 Each takes the whole table and returns the plotted rows, sorted; it raises `NoData` with the recorded reason where
 none has a value. A failed cell stays in as a null, so that a line shows a gap and not a bridge.

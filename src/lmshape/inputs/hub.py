@@ -35,11 +35,11 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
 
-from lmshape import revisions
-from lmshape.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
 from lmshape.errors import LmshapeError
 from lmshape.files import remove
-from lmshape.tensor_files import Opener, tensors, write
+from lmshape.inputs import revisions
+from lmshape.inputs.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
+from lmshape.inputs.tensor_files import Opener, tensors, write
 
 Files = Literal["embedding", "model", "tokenizer"]
 

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 
 import mwparserfromhell
 
-from lmshape import packages
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
+from lmshape.inputs import packages
 
 WIKIPEDIA_EXTRACT = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 

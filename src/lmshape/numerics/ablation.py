@@ -1,4 +1,4 @@
-"""Ablations of an embedding table, each a small function; their names are in `lmshape.ablation_names`.
+"""Ablations of an embedding table, each a small function; their names are in `lmshape.study.ablation_names`.
 
 An ablated table is a list of panels that lie side by side: arrays, and columns of random tables that are drawn
 when they are needed. `vocabulary` is the number of rows that stand for tokens: rows from there on are padding,
@@ -8,8 +8,8 @@ which no text uses and no statistic here looks at.
 import numpy as np
 from scipy.linalg import eigh
 
-from lmshape.ablation_names import RANDOM_WIDTH, Ablation
-from lmshape.random_tables import RandomColumns
+from lmshape.numerics.random_tables import RandomColumns
+from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 
 Panel = np.ndarray | RandomColumns
 BLOCK = 8192  # rows whose products are summed in float32 before they are added in float64

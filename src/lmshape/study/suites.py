@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from lmshape.errors import ConfigError
-from lmshape.strict import Name, Strict, parse, read_yaml
+from lmshape.study.strict import Name, Strict, parse, read_yaml
 
 Architecture = Literal["decoder", "encoder", "encoder-decoder"]
 

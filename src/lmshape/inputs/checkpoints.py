@@ -16,7 +16,15 @@ from typing import Literal
 import numpy as np
 
 from lmshape.files import writing
-from lmshape.tensor_files import CheckpointError, Opener, Tensor, float32, safetensors_header, tensors, write
+from lmshape.inputs.tensor_files import (
+    CheckpointError,
+    Opener,
+    Tensor,
+    float32,
+    safetensors_header,
+    tensors,
+    write,
+)
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """Which figures a study has: their order, titles and captions.
 
 Light on purpose (no polars, matplotlib or seaborn): the workflow reads the names while it is parsed. The rows
-behind a figure are chosen by the function of its name in `lmshape.figure_data`, and drawn by the one in
-`lmshape.figures`.
+behind a figure are chosen by the function of its name in `lmshape.report.figure_data`, and drawn by the one in
+`lmshape.report.figures`.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 class Figure:
     """One figure: the table it reads, the question it answers and the words printed with it.
 
-    `caption` may hold the fields that `lmshape.figure_data.facts` fills in from the plotted rows, as {queries}.
+    `caption` may hold the fields that `lmshape.report.figure_data.facts` fills in from the plotted rows, as
+    {queries}.
     """
 
     table: str

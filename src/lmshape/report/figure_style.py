@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, ListedColormap, SymLogNorm
 from matplotlib.figure import Figure
 
-from lmshape.ablation_names import Ablation
+from lmshape.study.ablation_names import Ablation
 
 WIDTH = 7.0  # inches: the text width of a two-column paper
 FONT = 8  # points, at that width

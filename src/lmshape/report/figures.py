@@ -1,7 +1,7 @@
-"""Draws the figures of `lmshape.figure_list`: one function each, the whole table in, a matplotlib figure out.
+"""Draws the figures of `lmshape.report.figure_list`: one function each, the whole table in, a matplotlib figure out.
 
-The rows behind a figure are chosen by the function of the same name in `lmshape.figure_data`; what all figures share
-is in `lmshape.figure_style`.
+The rows behind a figure are chosen by the function of the same name in `lmshape.report.figure_data`; what all
+figures share is in `lmshape.report.figure_style`.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,10 +17,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from lmshape import figure_data
-from lmshape import figure_style as style
-from lmshape.figure_data import NoData
 from lmshape.files import writing
+from lmshape.report import figure_data
+from lmshape.report import figure_style as style
+from lmshape.report.figure_data import NoData
 
 ESTIMATORS = {"twonn": "TwoNN", "mada": "MADA", "mom": "MoM"}
 MEASURES = {"svd": "strongest direction", "average_cosine": "average cosine"}

@@ -1,0 +1,1 @@
+"""What needs a whole model: training small ones, and reading hidden states."""
