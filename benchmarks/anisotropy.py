@@ -37,4 +37,5 @@ def main() -> None:
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,8 @@ import numpy as np
 import skdim
 import torch
 
-from lmshape.intrinsic_dimension import LLM_MICROSCOPE, estimate
+from lmshape.intrinsic_dimension import estimate
+from lmshape.study.estimator_settings import LLM_MICROSCOPE
 
 ROUNDS = 3  # of ours; the best counts
 ROWS, WIDTH = 4096, 1024
@@ -76,4 +77,5 @@ def main() -> None:
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -14,5 +14,6 @@ rows = intrinsic_dimension.rows(
     snakemake.params.batch_size,
     settings["estimators"],
     settings["fractions"],
+    settings["neighbors"],
 )
 tables.save_rows(rows, snakemake.params.columns, snakemake.output[0])

@@ -10,14 +10,7 @@ import numpy as np
 from lmshape.models.hidden_states import Cell, HiddenStates
 from lmshape.numerics.neighbors import distinct, nearest_distances
 from lmshape.numerics.vectors import Unmeasurable, as_float64
-
-FACCO = 0.9  # share of the smallest ratios that Facco et al. and scikit-dimension fit
-LLM_MICROSCOPE = 0.2  # share that the package of the authors of "The shape of learning" fits
-NEIGHBORS = {
-    "twonn": 2,
-    "mada": 20,
-    "mom": 100,
-}  # neighbours each estimator looks at; scikit-dimension's choice
+from lmshape.study.estimator_settings import FACCO, NEIGHBORS
 
 
 def estimate(
@@ -29,7 +22,8 @@ def estimate(
     """Intrinsic dimension of `X` (n, d), NumPy or torch, by each estimator; all share one neighbour graph.
 
     Rows that repeat an earlier one exactly are left out first, or their zero distances would swamp TwoNN.
-    `fraction` concerns TwoNN alone: FACCO, LLM_MICROSCOPE, or another share.
+    `fraction` concerns TwoNN alone: FACCO, LLM_MICROSCOPE, or another share; `neighbors` says how many MADA and the
+    method of moments look at, where they are not the usual NEIGHBORS.
 
     Raises Unmeasurable, with the reason, where an estimator has no answer: vectors without geometry (see
     `mean_vector`), too few different ones, or too many equal distances.
@@ -96,21 +90,28 @@ def mom(distances: np.ndarray, k: int = NEIGHBORS["mom"]) -> float:
 
 
 def rows(
-    states: HiddenStates, batch_size: int, estimators: Sequence[str], fractions: Sequence[float]
+    states: HiddenStates,
+    batch_size: int,
+    estimators: Sequence[str],
+    fractions: Sequence[float],
+    neighbors: Mapping[str, int] = NEIGHBORS,
 ) -> list[dict[str, Any]]:
     """Every estimate at every layer: one row per (stack, layer, positions, estimator, fraction).
 
     `mean` and `std` are over batches of `batch_size` vectors; `stderr` is the standard error of the mean that they
-    show, `stderr_facco` (TwoNN only) the one that its law predicts. `fraction` is null for the other estimators.
+    show, `stderr_facco` (TwoNN only) the one that its law predicts. `fraction` is TwoNN's alone, `neighbors` the others'.
     `rows_dropped` counts repeated vectors in all batches. What cannot be estimated is null, with the reason.
     """
     settings = [(name, f) for name in estimators for f in (fractions if name == "twonn" else [None])]
-    return [row for cell in states.cells(batch_size) for row in _rows(cell, settings)]
+    neighbors = {**NEIGHBORS, **neighbors}
+    return [row for cell in states.cells(batch_size) for row in _rows(cell, settings, neighbors)]
 
 
-def _rows(cell: Cell, settings: Sequence[tuple[str, float | None]]) -> list[dict[str, Any]]:
+def _rows(
+    cell: Cell, settings: Sequence[tuple[str, float | None]], neighbors: Mapping[str, int]
+) -> list[dict[str, Any]]:
     """One row per (estimator, fraction); neighbours are searched once for all of them."""
-    needed = max(NEIGHBORS[name] for name, _ in settings)
+    needed = max(neighbors[name] for name, _ in settings)
     graphs: list[np.ndarray] = []
     dropped, failure = 0, None
     try:
@@ -122,9 +123,10 @@ def _rows(cell: Cell, settings: Sequence[tuple[str, float | None]]) -> list[dict
         failure = cell.failure(error)
     found = []
     for name, fraction in settings:
-        value = failure or cell.over_batches(partial(_estimate, name, fraction, NEIGHBORS), graphs)
+        value = failure or cell.over_batches(partial(_estimate, name, fraction, neighbors), graphs)
         errors = _standard_errors(name, fraction, value, [len(graph) for graph in graphs])
         columns = {"estimator": name, "fraction": fraction, "rows_dropped": dropped}
+        columns["neighbors"] = None if name == "twonn" else neighbors[name]
         found.append({**cell.columns, **columns, **value, **errors})
     return found
 

@@ -8,7 +8,8 @@ import pytest
 import skdim
 import torch
 
-from lmshape.intrinsic_dimension import FACCO, LLM_MICROSCOPE, estimate
+from lmshape.intrinsic_dimension import estimate
+from lmshape.study.estimator_settings import FACCO, LLM_MICROSCOPE
 
 
 def clean(n, d, seed=0):

@@ -54,6 +54,29 @@ def test_too_few_tokens_for_the_batches_are_refused():
     assert "tokens (100) must be at least" in message({"hidden_states": section})
 
 
+def dimension(**section):
+    """The parsed section of a study that says no more about intrinsic dimension than this."""
+    return load_study(
+        {"study": "s", "title": "S", "intrinsic_dimension": section}, DEFAULT
+    ).intrinsic_dimension
+
+
+def test_a_share_of_ratios_has_the_name_of_whose_choice_it_is_or_is_a_number():
+    assert dimension(fractions=["facco", "llm-microscope", 0.5]).fractions == [0.9, 0.2, 0.5]
+    assert dimension(fractions=["facco", 0.9]).fractions == [0.9], "one and the same setting"
+    assert dimension().fractions == [0.9]
+    for wrong in ("faco", 0, 1.5):
+        assert "intrinsic_dimension.fractions" in message({"intrinsic_dimension": {"fractions": [wrong]}})
+
+
+def test_neighbours_of_an_estimator_can_be_set_alone():
+    assert dimension().neighbors.model_dump() == {"mada": 20, "mom": 100}
+    assert dimension(neighbors={"mom": 50}).neighbors.model_dump() == {"mada": 20, "mom": 50}
+    assert "intrinsic_dimension.neighbors.mada" in message(
+        {"intrinsic_dimension": {"neighbors": {"mada": 1}}}
+    )
+
+
 def test_a_whole_study_replaces_the_default_instead_of_merging_into_it():
     chosen = load_study({"study": "other", "title": "Other", "retrieval": RETRIEVAL}, DEFAULT)
     assert list(chosen.retrieval.models) == ["minilm"]

@@ -163,6 +163,16 @@ def test_only_what_cannot_be_measured_becomes_a_null_and_a_defect_does_not(tmp_p
 # --- traps ---------------------------------------------------------------------------------------------
 
 
+def test_neighbours_are_the_studys_and_a_column_of_the_estimators_that_have_them(tmp_path):
+    found = random_states(tmp_path)
+    rows = intrinsic_dimension.rows(found, 200, ["twonn", "mada", "mom"], [0.9], {"mada": 10})
+    used = {row["estimator"]: row["neighbors"] for row in rows}
+    assert used == {"twonn": None, "mada": 10, "mom": 100}
+    batches = found.vectors("encoder", 1, "all").reshape(-1, 200, 6)
+    want = np.mean([intrinsic_dimension.estimate(batch, neighbors={"mada": 10})["mada"] for batch in batches])
+    assert one(rows, layer=1, positions="all", estimator="mada")["mean"] == pytest.approx(want)
+
+
 def check_only_layer_fails(rows, layer, reason):
     for row in sum(rows.values(), []):
         if row["layer"] == layer:

@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from lmshape.intrinsic_dimension import (
-    FACCO,
-    LLM_MICROSCOPE,
-    estimate,
-    mada,
-    mom,
-    standard_error,
-    twonn,
-)
+from lmshape.intrinsic_dimension import estimate, mada, mom, standard_error, twonn
 from lmshape.numerics.vectors import Unmeasurable
+from lmshape.study.estimator_settings import FACCO, LLM_MICROSCOPE
 
 # --- manifolds of known dimension ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from lmshape.study.ablation_names import Ablation
+from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
 from lmshape.study.strict import Name, Strict, parse, read_yaml
 
 
@@ -144,15 +145,32 @@ class HiddenStates(Strict):
         return self
 
 
+class Neighbors(Strict):
+    """How many nearest neighbours an estimator looks at; scikit-dimension's choice by default."""
+
+    mada: int = Field(NEIGHBORS["mada"], ge=2, description="Of MADA.")
+    mom: int = Field(NEIGHBORS["mom"], ge=2, description="Of the method of moments.")
+
+
 class IntrinsicDimension(Strict):
     """Estimators of intrinsic dimension."""
 
     estimators: list[Literal["twonn", "mada", "mom"]] = Field(
         ["twonn", "mada", "mom"], min_length=1, description="Estimators to compute."
     )
-    fractions: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
-        [0.9], description="Share of the smallest ratios TwoNN fits: 0.9 (Facco), 0.2 (llm-microscope)."
+    fractions: list[Literal["facco", "llm-microscope"] | Annotated[float, Field(gt=0, lt=1)]] = Field(
+        [FACCO],
+        min_length=1,
+        description="Share of the smallest ratios TwoNN fits, or whose choice: `facco` (0.9), `llm-microscope` (0.2).",
     )
+    neighbors: Neighbors = Field(
+        default_factory=Neighbors, description="Neighbours that MADA and the method of moments look at."
+    )
+
+    @field_validator("fractions")
+    @classmethod
+    def numbers(cls, given: list[str | float]) -> list[float]:
+        return list(dict.fromkeys(FRACTIONS.get(choice, choice) for choice in given))
 
 
 class WordSimilarity(Strict):
