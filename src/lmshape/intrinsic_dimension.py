@@ -99,8 +99,9 @@ def rows(
     """Every estimate at every layer: one row per (stack, layer, positions, estimator, fraction).
 
     `mean` and `std` are over batches of `batch_size` vectors; `stderr` is the standard error of the mean that they
-    show, `stderr_facco` (TwoNN only) the one that its law predicts. `fraction` is TwoNN's alone, `neighbors` the others'.
-    `rows_dropped` counts repeated vectors in all batches. What cannot be estimated is null, with the reason.
+    show, `stderr_facco` (TwoNN only) the one that its law predicts. `fraction` is null but for TwoNN, `neighbors` is
+    null for it. `rows_dropped` counts repeated vectors in all batches. What cannot be estimated is null, with the
+    reason.
     """
     settings = [(name, f) for name in estimators for f in (fractions if name == "twonn" else [None])]
     neighbors = {**NEIGHBORS, **neighbors}

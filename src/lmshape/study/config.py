@@ -161,7 +161,7 @@ class IntrinsicDimension(Strict):
     fractions: list[Literal["facco", "llm-microscope"] | Annotated[float, Field(gt=0, lt=1)]] = Field(
         [FACCO],
         min_length=1,
-        description="Share of the smallest ratios TwoNN fits, or whose choice: `facco` (0.9), `llm-microscope` (0.2).",
+        description="Share of the smallest ratios TwoNN fits; `facco` is 0.9, `llm-microscope` 0.2.",
     )
     neighbors: Neighbors = Field(
         default_factory=Neighbors, description="Neighbours that MADA and the method of moments look at."

@@ -1,7 +1,6 @@
 """The settings of intrinsic dimension that have names, and those that are usual.
 
-Apart from the estimators (`lmshape.intrinsic_dimension`), because studies are read in every cluster job: light imports
-only.
+Apart from the estimators (`lmshape.intrinsic_dimension`), because every cluster job reads the study: light imports.
 """
 
 FACCO = 0.9  # share of the smallest ratios that Facco et al. and scikit-dimension fit
