@@ -1,6 +1,7 @@
 import copy
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from counted import counts, random_counts, random_qrels
 
 from lmshape import retrieval
+from lmshape.numerics import ablation, ranking
 from lmshape.numerics.random_tables import RandomColumns
 from lmshape.retrieval import METRICS, RetrievalError, score
+from lmshape.study.ablation_names import Ablation
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((80, 16)).astype(np.float32)
@@ -184,3 +187,21 @@ def test_scoring_a_table_imports_no_model_libraries():
     heavy = "{'torch', 'transformers', 'mteb', 'sentence_transformers', 'beir', 'datasets'}"
     code = f"import sys, lmshape.retrieval, lmshape.numerics.ablation; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("precision", ["float32", "published"])
+@pytest.mark.parametrize("name", ["original", "crop-8", "pca-8", "centered", "shuffled"])
+def test_no_ablation_holds_a_table_more_than_twice(name, precision, monkeypatch):
+    """What the workflow asks for in `mem_mb` is two tables and what documents take."""
+    monkeypatch.setattr(ablation, "BLOCK", 500)
+    monkeypatch.setattr(ranking, "ROUNDED", 500)
+    some = random_counts(30, 5, 20_000, 10)
+    chosen = Ablation.parse(name)
+    tracemalloc.start()
+    panels = ablation.apply(
+        chosen, np.ones((20_000, 256), np.float32), some.vocabulary, 0 if chosen.random else None
+    )
+    score(some, panels, random_qrels(some, 5), precision)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.2 * 20_000 * 256 * 4 + 4e6

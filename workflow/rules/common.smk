@@ -60,7 +60,7 @@ def from_source(source):
 
 
 def table_memory(wildcards, attempt):
-    """MB for a job that holds an embedding table twice in float32, growing with every attempt."""
+    """MB for a job that holds an embedding table twice in float32, as any ablation does, growing with every attempt."""
     size = size_of(wildcards)
     return int((1500 + 2.2 * 4 * size.vocabulary_rows * size.width / 1e6) * attempt)
 

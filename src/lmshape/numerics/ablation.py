@@ -5,6 +5,8 @@ when they are needed. `vocabulary` is the number of rows that stand for tokens: 
 which no text uses and no statistic here looks at.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.linalg import eigh
 
@@ -12,7 +14,7 @@ from lmshape.numerics.random_tables import RandomColumns
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 
 Panel = np.ndarray | RandomColumns
-BLOCK = 8192  # rows whose products are summed in float32 before they are added in float64
+BLOCK = 8192  # rows centred at once, whose products are summed in float32 before they are added in float64
 
 
 def apply(ablation: Ablation, table: np.ndarray, vocabulary: int, seed: int | None = None) -> list[Panel]:
@@ -44,22 +46,36 @@ def apply(ablation: Ablation, table: np.ndarray, vocabulary: int, seed: int | No
 
 def centered(table: np.ndarray, vocabulary: int) -> np.ndarray:
     """The table less the mean of its tokens' rows."""
-    return table - table[:vocabulary].mean(axis=0, dtype=np.float64).astype(table.dtype)
+    return table - mean_row(table, vocabulary)
+
+
+def mean_row(table: np.ndarray, vocabulary: int) -> np.ndarray:
+    """The mean of the tokens' rows, (width,), summed in float64."""
+    return table[:vocabulary].mean(axis=0, dtype=np.float64).astype(table.dtype)
 
 
 def principal(table: np.ndarray, size: int, vocabulary: int) -> np.ndarray:
     """The centred table in its `size` directions of largest variance, (rows, size).
 
-    All of them together are a rotation of the centred table, which cosines do not see.
+    All of them together are a rotation of the centred table, which cosines do not see. Centred by blocks of rows, so
+    that no second table of the whole width is in memory.
     """
-    table = centered(table, vocabulary)
-    covariance = sum(
-        (block.T @ block).astype(np.float64)
-        for block in (table[first : min(first + BLOCK, vocabulary)] for first in range(0, vocabulary, BLOCK))
-    )
-    width = table.shape[1]
-    _, directions = eigh(covariance, subset_by_index=(width - size, width - 1))
-    return table @ directions[:, ::-1].astype(table.dtype)
+    width, mean = table.shape[1], mean_row(table, vocabulary)
+    covariance = np.zeros((width, width))
+    for rows in blocks(vocabulary):
+        block = table[rows] - mean
+        covariance += block.T @ block
+    _, directions = eigh(covariance, subset_by_index=(width - size, width - 1), overwrite_a=True)
+    directions = directions[:, ::-1].astype(table.dtype)
+    projected = np.empty((len(table), size), table.dtype)
+    for rows in blocks(len(table)):
+        projected[rows] = (table[rows] - mean) @ directions
+    return projected
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Slices of up to BLOCK rows that cover `rows` rows."""
+    return (slice(first, min(first + BLOCK, rows)) for first in range(0, rows, BLOCK))
 
 
 def shuffled(table: np.ndarray, seed: int, vocabulary: int) -> np.ndarray:

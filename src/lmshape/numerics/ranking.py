@@ -23,6 +23,7 @@ Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec
 Precision = Literal["float32", "published"]
 
 MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
+ROUNDED = 1024  # rows rounded at once
 
 
 class RetrievalError(LmshapeError):
@@ -159,9 +160,9 @@ def means(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
     else:
         sums = panel.sums(texts)
     if published:
-        return bfloat16(bfloat16(sums) / bfloat16(lengths))
+        sums, lengths = bfloat16(sums), bfloat16(lengths)
     sums /= lengths
-    return sums
+    return bfloat16(sums) if published else sums
 
 
 def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
@@ -182,10 +183,16 @@ def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:
-    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    half = (bits >> 16 & 1) + np.uint32(0x7FFF)
-    return (bits + half & np.uint32(0xFFFF0000)).view(np.float32)
+    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32.
+
+    By blocks of rows, so that a table is in memory twice and not four times.
+    """
+    bits = np.array(values, dtype=np.float32, order="C").view(np.uint32)
+    for first in range(0, len(bits), ROUNDED):
+        block = bits[first : first + ROUNDED]
+        block += (block >> 16 & 1) + np.uint32(0x7FFF)
+        block &= np.uint32(0xFFFF0000)
+    return bits.view(np.float32)
 
 
 def normalized(dots: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
