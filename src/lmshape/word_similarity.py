@@ -4,7 +4,6 @@ A word's vector is the mean of its tokens' rows. It is tokenised as it stands in
 special tokens: byte-level vocabularies have other and much rarer tokens for a word at the beginning of a text.
 """
 
-import importlib.util
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from scipy.stats import spearmanr
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
-from lmshape.inputs import tokens
+from lmshape.inputs import packages, tokens
 from lmshape.inputs.tokens import sparse_parts, sparse_whole
 from lmshape.numerics.ranking import RetrievalError, means, with_rows
 
@@ -50,14 +49,12 @@ class CountedPairs:
 
 def find(name: str) -> Path:
     """The file of a data set: a path, or the name of a file in gensim's test data (wordsim353.tsv, simlex999.txt)."""
-    gensim = importlib.util.find_spec("gensim")  # found, not imported
-    places = [Path(name)]
-    if gensim:
-        places.append(Path(gensim.origin).parent / "test" / "test_data" / name)
-    for place in places:
-        if place.is_file():
-            return place
-    raise WordSimilarityError(f"{name}: no such file, here or in gensim's test data")
+    if Path(name).is_file():
+        return Path(name)
+    try:
+        return packages.file("gensim", f"test/test_data/{name}")
+    except LmshapeError as error:
+        raise WordSimilarityError(f"{name}: no such file, here or in gensim's test data: {error}") from error
 
 
 def read(path: str | Path) -> list[Pair]:

@@ -6,6 +6,7 @@ import pytest
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs import package_documentation as documentation
+from lmshape.inputs import packages
 
 WORDS = "Some words that describe what it does in enough detail to be found by a reader of it. " * 3
 
@@ -74,11 +75,9 @@ def test_private_objects_and_tests_are_not_read(package):
     name = package(
         a=function("_f", "Count the sheep in a field."), test_a=function("g", "Count the goats too.")
     )
-    (
-        open_folder := documentation.Path(documentation.importlib.util.find_spec(name).origin).parent
-        / "tests"
-    ).mkdir()
-    (open_folder / "b.py").write_text(function("h", "Count the cows as well."))
+    tests = packages.folder(name) / "tests"
+    tests.mkdir()
+    (tests / "b.py").write_text(function("h", "Count the cows as well."))
     assert [entry.name for entry in documentation.read_package(name)] == ["mypackage.test_a.g"]
 
 
@@ -89,9 +88,12 @@ def test_the_number_of_queries_is_bounded_and_their_choice_is_stable(package):
     assert len(few.queries) == 20 and set(fewer.queries) < set(few.queries)
 
 
-def test_an_absent_package_is_named():
-    with pytest.raises(LmshapeError, match="nonexistent_package is not installed"):
-        list(documentation.read_package("nonexistent_package"))
+@pytest.mark.parametrize("name", ["nonexistent_package", "os", "sys", "numpy.linalg", "-r x"])
+def test_what_is_no_installed_package_is_named_with_the_key_that_lists_it(name):
+    with pytest.raises(
+        LmshapeError, match=f"retrieval.datasets: `packages` .* package {name} is not installed"
+    ):
+        documentation.build([name], 10)
 
 
 def test_real_packages_give_thousands_of_documents_and_graded_judgements():

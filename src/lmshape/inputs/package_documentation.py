@@ -13,15 +13,14 @@ one document are no queries. Nothing here depends on a model.
 
 import ast
 import hashlib
-import importlib.util
 import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from lmshape.errors import LmshapeError
+from lmshape.inputs import packages
 from lmshape.inputs.datasets import Dataset, Document
 
 LEFT_OUT = {"see also", "examples", "example", "references"}
@@ -42,13 +41,13 @@ class Entry:
     see_also: tuple[str, ...]
 
 
-def build(packages: list[str], queries: int) -> Dataset:
-    """The data set of the docstrings of `packages`, with at most `queries` queries.
+def build(names: list[str], queries: int) -> Dataset:
+    """The data set of the docstrings of the packages of these names, with at most `queries` queries.
 
     Queries are taken in the order of a hash of their text, so that which are taken depends on nothing else.
     LmshapeError names a package that is not installed.
     """
-    entries = merge_copies([entry for package in packages for entry in read_package(package)])
+    entries = merge_copies([entry for name in names for entry in read_package(name)])
     documents = [Document(entry.name, "", entry.body) for entry in entries]
     summaries = Counter(entry.summary.lower() for entry in entries)
     asked = [
@@ -62,10 +61,10 @@ def build(packages: list[str], queries: int) -> Dataset:
 
 def read_package(package: str) -> Iterator[Entry]:
     """The documented public objects of an installed package, in the order of its files."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise LmshapeError(f"package {package} is not installed; choose from installed packages")
-    root = Path(spec.origin).parent
+    try:
+        root = packages.folder(package)
+    except LmshapeError as error:
+        raise LmshapeError(f"retrieval.datasets: `packages` of a data set: {error}") from error
     for path in sorted(root.rglob("*.py")):
         module = path.relative_to(root).with_suffix("").parts
         if not any(part.startswith("_test") or part in ("tests", "testing", "conftest") for part in module):

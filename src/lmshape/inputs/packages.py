@@ -18,12 +18,19 @@ MODEL_FILES = (
 )
 
 
+def folder(package: str) -> Path:
+    """The folder of an installed package's files; LmshapeError if no top-level package has that name."""
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None  # found, not imported
+    if spec is None or not spec.submodule_search_locations:
+        raise LmshapeError(
+            f"package {package} is not installed; `make .venv` installs requirements.txt and requirements-data.txt"
+        )
+    return Path(spec.submodule_search_locations[0])
+
+
 def file(package: str, path: str) -> Path:
     """A file or folder that an installed package ships."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise LmshapeError(f"package {package} is not installed; `make .venv` installs requirements-data.txt")
-    found = Path(spec.origin).parent / path
+    found = folder(package) / path
     if not found.exists():
         raise LmshapeError(f"package {package} ships no {path}; install the version in requirements-data.txt")
     return found
