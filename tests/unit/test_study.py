@@ -125,6 +125,26 @@ def test_a_crop_wider_than_every_table_is_refused_with_the_widths():
         grids.build(study({"a": {}, "b": {}}, ablations=["original", "crop-512"]), SUITES)
 
 
+def test_an_ablation_for_no_checkpoint_is_refused_by_its_own_key_with_the_widths_of_checkpoints_alone():
+    models = {"a": {"sizes": ["small"], "checkpoints": [8]}, "b": {}, "c": {}}
+    suites = SUITES | {"c": suite("c", {"wide": 512})}
+    settings = {"ablations": ["original", "crop-128"], "checkpoint_ablations": ["original", "crop-128"]}
+    with pytest.raises(ConfigError) as refusal:
+        grids.build(study(models, **settings), suites)
+    assert str(refusal.value) == (
+        "retrieval.checkpoint_ablations: crop-128 is possible for no table of this study: "
+        "crop-128 is wider than the table (64); allowed widths here: 64"
+    )
+
+
+def test_what_repeats_another_combination_is_not_refused():
+    models = {"a": {"sizes": ["small"], "checkpoints": [8]}}
+    settings = {"ablations": ["random"], "checkpoint_ablations": ["random"], "seeds": [0]}
+    grid = grids.build(study(models, **settings), SUITES)
+    assert names(grid.retrieval) == ["retrieval/d/a/small/step8/input/random/0"]
+    assert len(grid.pruned) == 1
+
+
 @pytest.mark.parametrize(
     ("models", "said"),
     [

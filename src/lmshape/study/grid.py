@@ -3,7 +3,7 @@
 Imported by the Snakefile, so by every cluster job: light imports only.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -255,17 +255,18 @@ def prune(wanted: list[Combination], suites: dict[str, Suite]) -> tuple[list[Com
 
     ConfigError if an ablation or a side is possible for no table at all: a mistake, not a corner of the grid.
     """
+    cuts = {c: cut for c in wanted if (cut := impossible(c, suites))}
+    refuse_hopeless(wanted, cuts, suites)
     kept: list[Combination] = []
     pruned: list[Pruned] = []
     same: dict[tuple, Combination] = {}
     for combination in wanted:
-        if cut := impossible(combination, suites):
-            pruned.append(cut)
+        if combination in cuts:
+            pruned.append(cuts[combination])
         elif (twin := same.setdefault(identity(combination, suites), combination)) is not combination:
             pruned.append(Pruned(combination, "ablation", f"the same numbers as {twin}"))
         else:
             kept.append(combination)
-    refuse_hopeless(kept, pruned, suites)
     return kept, pruned
 
 
@@ -291,15 +292,26 @@ def identity(combination: Combination, suites: dict[str, Suite]) -> tuple:
     return (combination.measure, combination.dataset, suite.tokenizer, width, combination.seed)
 
 
-def refuse_hopeless(kept: list[Combination], pruned: Iterable[Pruned], suites: dict[str, Suite]) -> None:
-    possible = {(c.measure, setting, getattr(c, setting)) for c in kept for setting in ("side", "ablation")}
-    for cut in pruned:
-        measure, wanted = cut.combination.measure, getattr(cut.combination, cut.setting)
-        if (measure, cut.setting, wanted) not in possible:
-            models = [p.combination.model for p in pruned]
-            widths = sorted({suites[model.suite].sizes[model.size].width for model in models})
-            allowed = ": input" if cut.setting == "side" else f" widths here: {', '.join(map(str, widths))}"
-            raise ConfigError(
-                f"{measure}.{cut.setting}s: {wanted} is possible for no table of this study: {cut.reason}; "
-                f"allowed{allowed}"
-            )
+def refuse_hopeless(
+    wanted: list[Combination], cuts: dict[Combination, Pruned], suites: dict[str, Suite]
+) -> None:
+    """ConfigError for a side or an ablation that the study lists and none of its tables can have."""
+    settings = ("side", "ablation")
+    possible = {listed(c, setting, suites) for c in wanted if c not in cuts for setting in settings}
+    for cut in cuts.values():
+        key, value = listed(cut.combination, cut.setting, suites)
+        if (key, value) in possible:
+            continue
+        models = [c.model for c in wanted if listed(c, cut.setting, suites) == (key, value)]
+        widths = sorted({suites[model.suite].sizes[model.size].width for model in models})
+        allowed = ": input" if cut.setting == "side" else f" widths here: {', '.join(map(str, widths))}"
+        raise ConfigError(
+            f"{key}: {value} is possible for no table of this study: {cut.reason}; allowed{allowed}"
+        )
+
+
+def listed(combination: Combination, setting: str, suites: dict[str, Suite]) -> tuple[str, str]:
+    """The key of the study that lists a combination's side or ablation, and the value."""
+    final = combination.model.checkpoint == suites[combination.model.suite].final
+    key = "sides" if setting == "side" else "ablations" if final else "checkpoint_ablations"
+    return f"{combination.measure}.{key}", getattr(combination, setting)
