@@ -12,6 +12,17 @@ SIZES = {"neox-small": ["0.8m", "1.5m", "2.7m"], "bert-small": ["0.6m", "1.1m", 
 STEPS = [0, 1, 4, 16, 64, 128]
 LAYERS = {"neox-small": 6, "bert-small": 6, "minilm": 6, "smollm2": 30}
 METRICS = 30
+LAYER = (
+    "suite size parameters architecture checkpoint step layer layers positions mean std batches batch_size"
+)
+COLUMNS = {  # what readers of the tables rely on
+    "retrieval": "suite size parameters checkpoint step side width embedding_width vocabulary_rows ablation seed "
+    "dataset metric value stderr queries tokenizer dtype model_revision dataset_revision",
+    "random_baseline": "tokenizer vocabulary_rows width seed dataset metric value stderr",
+    "anisotropy": f"{LAYER} measure centered rows_dropped seed dtype",
+    "intrinsic_dimension": f"{LAYER} estimator fraction rows_dropped seed dtype",
+    "word_similarity": "suite size checkpoint side dataset spearman pairs missing",
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +46,9 @@ def test_retrieval_has_every_combination_and_no_gap(table):
     assert rows["queries"].unique().to_list() == [400]
 
 
-def test_retrieval_has_the_columns_of_the_design(table):
-    wanted = (
-        "suite size parameters checkpoint step side width embedding_width vocabulary_rows ablation seed dataset "
-        "metric value stderr queries tokenizer dtype model_revision dataset_revision"
-    )
-    assert set(wanted.split()) <= set(table("retrieval").columns)
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_table_has_the_columns_of_the_design(table, name):
+    assert set(COLUMNS[name].split()) <= set(table(name).columns)
 
 
 def test_cropping_to_the_full_width_is_the_original(ndcg):
