@@ -31,7 +31,6 @@ class FakeModel(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList([Block((spoilt or {}).get(i + 1, 0.0)) for i in range(blocks)])
         self.config = SimpleNamespace(pad_token_id=0)
-        self.device = torch.device("cpu")
         self.memory = memory
         self.sizes = []
 

@@ -1,5 +1,9 @@
 """What is read at every layer of real architectures, against transformers' own hidden states."""
 
+import weakref
+
+import accelerate
+import gguf
 import numpy as np
 import pytest
 import torch
@@ -66,6 +70,11 @@ def read(folder, tmp_path, architecture, **options):
     return HiddenStates(tmp_path / "states")
 
 
+def every_state(found):
+    """Stack -> all that was kept of it, (layers + 1, tokens, width)."""
+    return {stack: np.load(found.folder / f"{stack}.npy") for stack in found.stacks}
+
+
 def by_transformers(model, sequence):
     """Stack -> hidden states, (tokens, width) per layer, that transformers returns for one sequence alone."""
     ids = torch.from_numpy(sequence.astype(np.int64))[None]
@@ -102,6 +111,13 @@ def test_trap_17_every_layer_is_what_enters_or_leaves_a_block_and_the_last_is_be
                     last, ours[-1], rtol=1e-2, atol=1e-2
                 )
             torch.testing.assert_close(last, theirs[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_the_state_that_was_measured_is_a_column(family, tmp_path):
+    """`block output` is true of the last layer too: the test above shows that a final norm is still to come."""
+    name, folder, _ = family
+    for cell in read(folder, tmp_path, MODELS[name][0]).cells(8):
+        assert cell.columns["state"] == ("block output" if cell.columns["layer"] else "block input")
 
 
 def test_trap_18_the_dtype_asked_for_is_the_one_run_and_recorded(family, tmp_path):
@@ -167,6 +183,21 @@ def test_batches_shrink_until_they_fit_and_nothing_is_lost():
     assert kept[4, :, 0].tolist() == wanted and (kept[4, :, 2] == 4).all()
 
 
+def test_what_a_pass_that_failed_held_is_free_before_the_next(monkeypatch):
+    class Hungry(FakeModel):
+        def forward(self, input_ids, attention_mask):
+            layer = torch.zeros(len(input_ids))
+            held.append(weakref.ref(layer))
+            return super().forward(input_ids, attention_mask)
+
+    held, alive = [], []
+    monkeypatch.setattr(layers, "_release", lambda: alive.append([ref for ref in held if ref() is not None]))
+    text = sequences()
+    sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
+    layers.Reader(Hungry(memory=3 * 9), "decoder", "fake").run(text, sample, lambda *_: None)
+    assert alive == [[]] * 4  # 40, 20, 10 and 5 sequences were too many
+
+
 def test_only_one_layer_of_a_few_sequences_is_held_at_a_time(monkeypatch):
     monkeypatch.setattr(layers, "TOKENS_AT_ONCE", 20)
     text = sequences()
@@ -178,22 +209,48 @@ def test_only_one_layer_of_a_few_sequences_is_held_at_a_time(monkeypatch):
     assert max(shape[0] for shape in shapes) <= 20
 
 
-def test_a_model_too_large_for_a_device_is_spread_by_accelerate(family, tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["host", "disk"])
+def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_same_states(
+    family, place, tmp_path, monkeypatch
+):
+    """All weights are offloaded, the embeddings too: each block's come to the device for its turn."""
     name, folder, _ = family
     architecture = MODELS[name][0]
-    whole = read(folder, tmp_path, architecture).vectors(architecture.split("-")[0], 2, "all")
+    whole = every_state(read(folder, tmp_path, architecture))
     load, maps = tf.AutoModel.from_pretrained, []
 
     def small_device(*args, device_map, **options):
         maps.append(device_map)
         if device_map != "auto":
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return load(*args, device_map=device_map, **options)
+        model, report = load(*args, device_map={"": "cpu"}, **options)
+        if place == "host":
+            accelerate.cpu_offload(model, "cpu")
+        else:
+            accelerate.disk_offload(model, tmp_path / "weights", "cpu")
+        assert {weight.device.type for weight in model.parameters()} == {"meta"}
+        return model, report
 
     monkeypatch.setattr(layers.AutoModel, "from_pretrained", small_device)
-    spread = read(folder, tmp_path, architecture).vectors(architecture.split("-")[0], 2, "all")
+    spread = every_state(read(folder, tmp_path, architecture))
     assert maps == [{"": "cpu"}, "auto"]
-    assert (spread == whole).all()
+    assert spread.keys() == whole.keys() and all((spread[stack] == whole[stack]).all() for stack in whole)
+
+
+def test_a_model_in_part_on_disk_gives_the_same_states(tmp_path, monkeypatch):
+    """As accelerate places a model that fits neither the device nor the host."""
+    tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")
+    whole = every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"]
+    load = tf.AutoModel.from_pretrained
+    parts = ("embed_in", "rotary_emb", "layers.0", "layers.2", "final_layer_norm")
+    places = {"layers.1": "disk"} | dict.fromkeys(parts, "cpu")
+
+    def partly(*args, device_map, **options):
+        return load(*args, device_map=places, offload_folder=tmp_path / "weights", **options)
+
+    monkeypatch.setattr(layers.AutoModel, "from_pretrained", partly)
+    assert layers.load(tmp_path / "model", "tiny", "float32", "cpu").hf_device_map == places
+    assert (every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"] == whole).all()
 
 
 def test_trap_16_a_checkpoint_that_lacks_a_weight_is_an_error_that_names_it(tmp_path):
@@ -216,6 +273,53 @@ def test_a_stack_without_one_longest_list_of_blocks_is_an_error():
     twins = nn.ModuleDict({name: nn.ModuleList([nn.Linear(2, 2)]) for name in ("left", "right")})
     with pytest.raises(layers.ModelError, match="odd: 2 lists of 1 blocks"):
         layers.blocks(twins, "odd")
+
+
+def turned(weight, heads):
+    """Rows of a Llama query or key projection in the order in which GGUF keeps them."""
+    rows, columns = weight.shape
+    return weight.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+
+
+def write_gguf(model, path):
+    """A Llama of ours as a GGUF file of float32, by the format's own names."""
+    config, weights = model.config, {name: value.numpy() for name, value in model.state_dict().items()}
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_attention_heads)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    names = {"embed_tokens": "token_embd", "norm": "output_norm"}
+    parts = {
+        "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    }  # fmt: skip
+    names |= {f"layers.{i}.{ours}": f"blk.{i}.{theirs}" for i in range(3) for ours, theirs in parts.items()}
+    for ours, theirs in names.items():
+        weight = weights[f"{ours}.weight"]
+        if theirs.endswith(("attn_q", "attn_k")):
+            weight = turned(weight, config.num_attention_heads)
+        writer.add_tensor(f"{theirs}.weight", np.ascontiguousarray(weight))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_gguf_file_gives_the_states_of_the_model_it_holds(tmp_path):
+    torch.manual_seed(0)
+    model = tf.AutoModel.from_config(MODELS["llama"][1], dtype=torch.float32).eval()
+    model.save_pretrained(tmp_path / "model")
+    write_gguf(model, tmp_path / "model.gguf")
+    wanted = every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"]
+    found = read(tmp_path / "model.gguf", tmp_path, "decoder")
+    assert found.layers("decoder") == 3
+    np.testing.assert_allclose(every_state(found)["decoder"], wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_minilm_is_read_as_transformers_runs_it(tmp_path):

@@ -1,7 +1,9 @@
 """What enters and leaves every block of a transformers model, whatever its family."""
 
+import gc
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +57,23 @@ def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
 
 def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.Module, dict[str, Any]]:
     """Load onto one device; if it is too small, accelerate spreads the model over all of them and the host."""
-    try:
+    with suppress(torch.OutOfMemoryError):
         return AutoModel.from_pretrained(source, device_map={"": device}, output_loading_info=True, **options)
-    except torch.OutOfMemoryError:
-        torch.cuda.empty_cache()
-        log.info("the model does not fit %s: spread over all devices", device)
-        return AutoModel.from_pretrained(source, device_map="auto", output_loading_info=True, **options)
+    # Only now, with the error gone, is what had been loaded free; accelerate counts the memory that it finds free.
+    _release()
+    log.info("the model does not fit %s: spread over all devices", device)
+    return AutoModel.from_pretrained(source, device_map="auto", output_loading_info=True, **options)
+
+
+def _release() -> None:
+    """Give back the device memory of whatever is no longer in use."""
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def _input_device(model: nn.Module) -> torch.device:
+    """Where token ids may lie: with the first weights, or, if accelerate offloads all (they are `meta`), anywhere."""
+    return next((p.device for p in model.parameters() if p.device.type != "meta"), torch.device("cpu"))
 
 
 def blocks(stack: nn.Module, name: str) -> nn.ModuleList:
@@ -121,17 +134,16 @@ class Reader:
         size = max(1, min(len(used), TOKENS_AT_ONCE // int(lengths[used].max())))
         start = 0
         while start < len(used):
-            try:
-                self._run_group(sequences, used[start : start + size], sample, put)
+            group = used[start : start + size]
+            with suppress(torch.OutOfMemoryError):
+                self._run_group(sequences, group, sample, put)
                 start += size
-            except torch.OutOfMemoryError:
-                if size == 1:
-                    raise ModelError(
-                        f"{self.name}: no memory for one sequence of {lengths.max()} tokens"
-                    ) from None
-                size //= 2
-                torch.cuda.empty_cache()
-                log.info("%s: out of memory, on with %d sequences at once", self.name, size)
+                continue
+            _release()  # outside the handler: an error holds on to the layers of the pass that failed
+            if size == 1:
+                raise ModelError(f"{self.name}: no memory for one sequence of {lengths[group[0]]} tokens")
+            size //= 2
+            log.info("%s: out of memory, on with %d sequences at once", self.name, size)
 
     def _run_group(
         self, sequences: Sequence[np.ndarray], group: np.ndarray, sample: Sample, put: Put
@@ -162,7 +174,8 @@ class Reader:
             inputs["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
             inputs["decoder_attention_mask"] = mask
         self._next, self._keep = {}, keep
-        self.model(**{name: value.to(self.model.device) for name, value in inputs.items()})
+        device = _input_device(self.model)
+        self.model(**{name: value.to(device) for name, value in inputs.items()})
 
     def _entering(self, stack: str) -> Callable[..., None]:
         def hook(block: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
