@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from lmshape.models import hidden_states, sampling
+from lmshape.models.identity import identity
 
 torch.set_num_threads(snakemake.threads)
 settings, text = snakemake.params.settings, np.load(snakemake.input.token_ids)
@@ -27,4 +28,5 @@ hidden_states.collect(
     dtype=settings["dtype"],
     device=device,
     seed=seed,
+    identity=identity(folder),
 )

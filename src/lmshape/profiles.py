@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ class Bell:
     """How much higher a profile is in the middle third of the layers than at the ends.
 
     `contrast` = `middle` - `ends`, with `stderr`; `peak_depth` is where the highest layer lies, 0 (what enters the
-    first block) to 1 (what leaves the last).
+    first block) to 1 (what leaves the last), between `peak_low` and `peak_high` in 95 of 100 repetitions of the noise.
     """
 
     middle: float
@@ -24,6 +24,8 @@ class Bell:
     contrast: float
     stderr: float | None
     peak_depth: float
+    peak_low: float | None
+    peak_high: float | None
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,12 @@ class RiseAndFall:
     chance: float | None
 
 
-def bell(values: Sequence[float], stderrs: Sequence[float] | None = None) -> Bell:
+def bell(values: Sequence[float], stderrs: Sequence[float] | None = None, seed: int = 0) -> Bell:
     """The bell of a profile: one value per layer, layer 0 to the last, NaN where one is missing.
 
     Layers are measured on the same tokens, so their errors can move together. `stderr` is therefore the sum of the
-    mean standard errors in the middle and at the ends: what it can be at most, however they are correlated.
+    mean standard errors in the middle and at the ends: what it can be at most, however they are correlated. The
+    range of the peak comes from independent noise; errors that move together move the peak less.
 
     Raises ValueError where the middle third or the ends have no value.
     """
@@ -59,11 +62,13 @@ def bell(values: Sequence[float], stderrs: Sequence[float] | None = None) -> Bel
     if not (known & middle).any() or not (known & ~middle).any():
         raise ValueError("no value in the middle third of the layers, or none at the ends")
     inside, outside = (values[known & part].mean() for part in (middle, ~middle))
-    stderr = None
+    stderr, low, high = None, None, None
     if stderrs is not None:
-        stderr = sum(float(np.asarray(stderrs)[known & part].mean()) for part in (middle, ~middle))
+        errors = np.asarray(stderrs, dtype=np.float64)
+        stderr = sum(float(errors[known & part].mean()) for part in (middle, ~middle))
+        low, high = map(float, _peak_range(depth[known], values[known], _noise(errors[known], seed)))
     peak = depth[np.nanargmax(values)]
-    return Bell(float(inside), float(outside), float(inside - outside), stderr, float(peak))
+    return Bell(float(inside), float(outside), float(inside - outside), stderr, float(peak), low, high)
 
 
 def rise_and_fall(
@@ -84,18 +89,28 @@ def rise_and_fall(
     if stderrs is None:
         return RiseAndFall(int(steps[peak]), None, None, rise, None, fall, None, None)
     errors = np.asarray(stderrs, dtype=np.float64)
-    noise = errors * np.random.default_rng(seed).standard_normal((DRAWS, len(steps)))
-    peaks = np.quantile(steps[(values + noise).argmax(axis=1)], [0.025, 0.975], method="closest_observation")
+    noise = _noise(errors, seed)
     by_chance = noise.max(axis=1) - np.maximum(noise[:, 0], noise[:, -1])
     return RiseAndFall(
         int(steps[peak]),
-        *map(int, peaks),
+        *map(int, _peak_range(steps, values, noise)),
         rise,
         float(np.hypot(errors[peak], errors[0])) if peak else 0.0,
         fall,
         float(np.hypot(errors[peak], errors[-1])) if peak < len(steps) - 1 else 0.0,
         float((by_chance >= min(rise, fall)).mean()),
     )
+
+
+def _noise(errors: np.ndarray, seed: int) -> np.ndarray:
+    """Independent normal noise of standard deviations `errors` (n,): (DRAWS, n)."""
+    return errors * np.random.default_rng(seed).standard_normal((DRAWS, len(errors)))
+
+
+def _peak_range(places: np.ndarray, values: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The two of `places` (n,) between which the largest of `values` (n,) lies in 95 of 100 rows of `noise`."""
+    peaks = places[(values + noise).argmax(axis=1)]
+    return np.quantile(peaks, [0.025, 0.975], method="closest_observation")
 
 
 def bells(anisotropy: pl.DataFrame) -> pl.DataFrame:
@@ -116,17 +131,21 @@ def training_shapes(intrinsic_dimension: pl.DataFrame) -> pl.DataFrame:
     """Rise and fall of the dimension averaged over layers: one row per model, positions, estimator and fraction.
 
     `intrinsic_dimension` is the table of that name; models without training steps are left out. A step's standard
-    error is the mean over layers, as if their errors moved together. `reason` says why a shape is null.
+    error is the mean over layers, as if their errors moved together. `repeated_steps` counts the steps that serve the
+    weights of another one, which say nothing of their own. `reason` says why a shape is null.
     """
     numbers = [pl.col(name).cast(pl.Float64).mean() for name in ("mean", "stderr")]
     keys = [*MODEL, "estimator", "fraction"]
     rows = intrinsic_dimension.filter(pl.col("step").is_not_null())
+    repeated = pl.col("step").filter(pl.col("same_table_as").is_not_null()).n_unique()
+    counts = rows.group_by(keys).agg(repeated_steps=repeated)
     rows = rows.group_by(*keys, "step").agg(*numbers).filter(pl.col("mean").is_not_null()).sort("step")
 
     def shape(group: pl.DataFrame) -> RiseAndFall:
         return rise_and_fall(group["step"].to_list(), _numbers(group, "mean"), _errors(group))
 
-    return _by_group(rows, keys, shape, RiseAndFall)
+    found = _by_group(rows, keys, shape, RiseAndFall)
+    return found.join(counts, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _by_group(
@@ -141,8 +160,9 @@ def _by_group(
         except ValueError as error:
             found.append(key | dict.fromkeys(kind.__dataclass_fields__) | {"reason": str(error)})
     schema = {name: rows.schema[name] for name in keys}
-    schema |= {name: pl.Int64 if "step" in name or name in ("peak_low", "peak_high") else pl.Float64
-               for name in kind.__dataclass_fields__}  # fmt: skip
+    for name, annotation in get_type_hints(kind).items():  # a frame of nulls alone has no types of its own
+        whole = int in (annotation, *get_args(annotation))
+        schema[name] = pl.Int64 if whole else pl.Float64
     return pl.DataFrame(found, schema=schema | {"reason": pl.String}).sort(keys, nulls_last=True)
 
 

@@ -9,6 +9,8 @@ from math import exp, log2, sin, sqrt
 
 import polars as pl
 
+from lmshape.report.tables import flag_repeats
+
 STEPS = (0, 1, 4, 16, 64, 256, 1024)
 # suite, size, parameters, stack, embedding width, blocks, steps
 MODELS = (
@@ -163,13 +165,14 @@ def all_tables() -> dict[str, pl.DataFrame]:
         intrinsic_dimension,
         pretraining,
     )
-    return {make.__name__: make() for make in makers}
+    return {make.__name__: flag_repeats(make()) for make in makers}
 
 
 def _key(suite, size, parameters, stack, step, layer, blocks):
     return {
         "suite": suite, "size": size, "parameters": parameters, "architecture": stack, "stack": stack,
         "checkpoint": _checkpoint(step), "step": step, "layer": layer, "layers": blocks + 1,
+        "table_sha256": f"{suite} {size} input {step}",
     }  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from lmshape.models import layers
 from lmshape.models.hidden_states import HiddenStates, collect
 
 KEYS = {
-    "stack", "layer", "layers", "positions", "batches", "batch_size", "seed", "dtype", "mean", "std", "rows_dropped",
-    "reason",
+    "stack", "layer", "layers", "state", "positions", "batches", "batch_size", "seed", "dtype", "table_sha256",
+    "model_revision", "mean", "std", "rows_dropped", "reason",
 }  # fmt: skip
 
 
@@ -21,11 +21,12 @@ KEYS = {
 def states(tmp_path, monkeypatch):
     """Collect from a fake model; returns the folder, read."""
 
-    def make(model=None, vectors=100, seed=0, text=None, folder="states"):
+    def make(model=None, vectors=100, seed=0, text=None, folder="states", identity=None):
         monkeypatch.setattr(layers, "load", lambda *_: model or FakeModel())
         collect(
             "nowhere", text or sequences(), tmp_path / folder,
             name="fake 3x4 step 7", architecture="decoder", vectors=vectors, seed=seed,
+            identity=identity,
         )  # fmt: skip
         return HiddenStates(tmp_path / folder)
 
@@ -62,6 +63,13 @@ def test_vectors_are_in_random_order_repeated_by_the_seed(states):
     assert abs(np.corrcoef(np.arange(100), one[:, 0])[0, 1]) < 0.3
 
 
+def test_what_identifies_the_checkpoint_is_kept_for_every_row(states):
+    found = states(identity={"table_sha256": None, "model_revision": "commit"})
+    columns = [cell.columns for cell in found.cells(50)]
+    assert len(columns) == 5 * 2
+    assert {(c["table_sha256"], c["model_revision"]) for c in columns} == {(None, "commit")}
+
+
 def test_a_failed_job_leaves_no_folder(states, tmp_path):
     with pytest.raises(LmshapeError, match="fake 3x4 step 7: no memory for one sequence"):
         states(FakeModel(memory=8))
@@ -90,7 +98,7 @@ def random_states(tmp_path, spoil=None, vectors=600, tokens=None, layers=3):
     np.save(folder / "encoder_positions.npy", rng.integers(0, 10, tokens))
     (folder / "hidden_states.json").write_text(
         f'{{"name": "bert-small 96x4 step 16", "dtype": "bfloat16", "seed": 5, "vectors": {vectors},'
-        f' "stacks": {{"encoder": {layers}}}}}'
+        f' "identity": {{"table_sha256": "ab", "model_revision": "cd"}}, "stacks": {{"encoder": {layers}}}}}'
     )
     return HiddenStates(folder)
 
@@ -105,6 +113,8 @@ def test_rows_have_one_value_per_layer_positions_and_measure(tmp_path):
         assert (row["batches"], row["batch_size"], row["seed"], row["dtype"]) == (
             len(found.vectors("encoder", 0, row["positions"])) // 200, 200, 5, "bfloat16",
         )  # fmt: skip
+        assert (row["table_sha256"], row["model_revision"]) == ("ab", "cd")
+        assert row["state"] == ("block input" if row["layer"] == 0 else "block output")
 
 
 def test_a_row_is_the_mean_and_spread_over_batches(tmp_path):

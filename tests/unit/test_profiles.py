@@ -39,6 +39,28 @@ def test_stderr_bounds_the_scatter_of_the_contrast_even_if_errors_of_layers_move
     assert np.std(together) == pytest.approx(bound, rel=0.15)
 
 
+def test_the_peak_of_a_bell_is_known_only_within_a_range_where_layers_are_close():
+    profile = [0.1, 0.1, 0.5, 0.9, 0.89, 0.5, 0.1, 0.1, 0.1]
+    found = bell(profile, [0.02] * 9)
+    assert (found.peak_depth, found.peak_low, found.peak_high) == (3 / 8, 3 / 8, 4 / 8)
+    sharp = bell(profile, [1e-4] * 9)
+    assert sharp.peak_low == sharp.peak_depth == sharp.peak_high == 3 / 8
+    assert bell(profile).peak_low is bell(profile).peak_high is None
+
+
+def test_the_range_of_a_peak_holds_it_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    profile, errors = np.array([0.1, 0.2, 0.5, 0.56, 0.5, 0.2, 0.1]), np.full(7, 0.03)
+    found = [bell(profile + errors * rng.standard_normal(7), errors) for _ in range(300)]
+    assert np.mean([row.peak_low <= 0.5 <= row.peak_high for row in found]) > 0.95
+    assert np.mean([row.peak_depth != 0.5 for row in found]) > 0.1, "the noise does move the peak"
+
+
+def test_the_range_of_a_peak_passes_over_missing_layers():
+    found = bell([0.1, np.nan, 0.8, np.nan, 0.9, 0.1, 0.1], [0.01, np.nan, 0.01, np.nan, 0.01, 0.01, 0.01])
+    assert found.peak_depth == found.peak_low == found.peak_high == pytest.approx(4 / 6)
+
+
 def test_missing_layers_are_passed_over_and_a_missing_third_is_an_error():
     assert bell([0.1, np.nan, 0.8, np.nan, 0.8, 0.1, 0.1]).contrast == pytest.approx(0.7)
     with pytest.raises(ValueError, match="middle third"):
@@ -106,6 +128,10 @@ def test_bells_of_a_table_are_those_of_its_profiles():
     want = bell(profile["mean"].to_numpy(), profile["std"].to_numpy() / 2)  # of 4 batches
     assert row["contrast"].item() == pytest.approx(want.contrast) and want.contrast > 0.3
     assert row["stderr"].item() == pytest.approx(want.stderr)
+    assert row.select("peak_low", "peak_depth", "peak_high").row(0) == (
+        want.peak_low, want.peak_depth, want.peak_high
+    )  # fmt: skip
+    assert 0 < want.peak_low < want.peak_high < 1
     assert found.filter(suite="minilm")["contrast"].max() < 0.1
     assert found.height == table.unique(["suite", "size", "stack", "positions", "checkpoint"]).height
     assert found["reason"].null_count() == found.height
@@ -121,6 +147,15 @@ def test_training_shapes_average_over_layers_and_leave_out_models_without_steps(
     want = rise_and_fall(steps["step"].to_list(), steps["mean"].to_list(), [0.2] * steps.height)
     assert row["peak_step"] == want.peak_step and row["fraction"] is None
     assert (row["rise"], row["fall"], row["chance"]) == pytest.approx((want.rise, want.fall, want.chance))
+
+
+def test_trap_12_steps_that_repeat_the_weights_of_another_are_counted_beside_the_shape():
+    table = TABLES["intrinsic_dimension"]
+    assert training_shapes(table)["repeated_steps"].unique().to_list() == [0]
+    copies = (pl.col("suite") == "bert-small") & pl.col("step").is_in([16, 64])
+    table = table.with_columns(same_table_as=pl.when(copies).then(pl.lit("step4")))
+    counts = training_shapes(table).group_by("suite").agg(pl.col("repeated_steps").unique())
+    assert dict(counts.iter_rows()) == {"bert-small": [2], "neox-small": [0]}
 
 
 def test_a_shape_that_cannot_be_told_is_null_with_a_reason():

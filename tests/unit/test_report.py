@@ -13,6 +13,7 @@ from lmshape.report import page as report
 from lmshape.report import published
 from lmshape.report.figure_list import FIGURES, QUESTIONS
 from lmshape.report.provenance import Provenance
+from lmshape.report.tables import flag_repeats
 
 TABLES = synthetic_tables.all_tables()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path id="{}"/></svg>'
@@ -139,9 +140,11 @@ def test_checkpoints_that_serve_the_same_table_are_named(svgs, page):
     """Some published steps hold the weights of others: a flat line through them is no finding."""
     assert "Checkpoints with equal tables" not in page.text
     copied = (pl.col("suite") == "neox-small") & (pl.col("size") == "64x3") & pl.col("step").is_in([4, 16])
-    digest = pl.when(copied, side="input").then(pl.lit("same")).otherwise("table_sha256")
-    tables = TABLES | {"retrieval": TABLES["retrieval"].with_columns(table_sha256=digest)}
-    assert report.twins(tables.values()).rows() == [("neox-small", "64x3", "input", "step4, step16")]
+    digest = pl.when(copied).then(pl.lit("same")).otherwise("table_sha256")
+    for name in ("retrieval", "anisotropy"):  # scored tables have a side, whole models none
+        sides = [pl.col("side") == "input"] if name == "retrieval" else []
+        tables = TABLES | {name: flag_repeats(TABLES[name].filter(*sides).with_columns(table_sha256=digest))}
+        assert report.twins(tables.values()).rows() == [("neox-small", "64x3", "input", "step4, step16")]
     assert "step4, step16" in Page(render(svgs, tables)).text
 
 

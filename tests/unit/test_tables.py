@@ -55,3 +55,15 @@ def test_checkpoints_that_serve_one_table_are_flagged():
     frame = tables.flag_repeats(pl.DataFrame(rows))
     assert frame["same_table_as"].to_list() == ["step16", "step4", None, None, None]
     assert tables.flag_repeats(pl.DataFrame({"a": [1]})).columns == ["a"]
+
+
+def test_trap_12_whole_models_are_flagged_by_their_input_table_and_never_for_want_of_a_hash():
+    steps = {"step4": ("x", 4), "step8": ("x", 8), "step16": (None, 16), "main": (None, None)}
+    rows = [
+        {"suite": "p", "size": "a", "checkpoint": name, "step": step, "layer": layer, "table_sha256": digest}
+        for name, (digest, step) in steps.items()
+        for layer in (0, 1)
+    ]
+    frame = tables.flag_repeats(pl.DataFrame(rows))
+    flags = frame.select("checkpoint", "same_table_as").unique(maintain_order=True)
+    assert dict(flags.iter_rows()) == {"step4": None, "step8": "step4", "step16": None, "main": None}

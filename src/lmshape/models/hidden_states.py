@@ -9,7 +9,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,15 @@ def collect(
     dtype: str = "float32",
     device: str = "cpu",
     seed: int = 0,
+    identity: Mapping[str, str | None] | None = None,
 ) -> None:
     """Run a transformers model over token-id sequences and keep a sample of its vectors at every layer in `folder`.
 
     `model` is a folder, or a GGUF file; `name` is what messages call it; `architecture` is decoder, encoder or
-    encoder-decoder; `vectors` are as many as the measures will read, batches x batch size. Rows go to disk
-    as they come, so that no more than one forward pass is ever in memory. Values that are not finite are logged as
-    errors by layer and kept: what is measured there fails, and the other layers keep their results.
+    encoder-decoder; `vectors` are as many as the measures will read, batches x batch size; `identity` are columns
+    that tell the checkpoint from others (`lmshape.models.identity`). Rows go to disk as they come, so that no
+    more than one forward pass is ever in memory. Values that are not finite are logged as errors by layer and kept:
+    what is measured there fails, and the other layers keep their results.
     """
     from lmshape.models import layers  # torch and transformers: those who read the folder do without them
 
@@ -64,6 +66,7 @@ def collect(
         for stack in shapes:
             np.save(temporary / f"{stack}_positions.npy", sample.positions)
         about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "vectors": vectors}
+        about["identity"] = dict(identity or {})
         about["stacks"] = {stack: depth for stack, (depth, _) in shapes.items()}
         (temporary / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
 
@@ -111,6 +114,7 @@ class HiddenStates:
         self.name: str = about["name"]
         self.dtype: str = about["dtype"]
         self.seed: int = about["seed"]
+        self.identity: dict[str, str | None] = about["identity"]
         self._vectors: int = about["vectors"]
         self._layers: dict[str, int] = about["stacks"]
 
@@ -141,11 +145,13 @@ class HiddenStates:
                         "stack": stack,
                         "layer": layer,
                         "layers": self.layers(stack),
+                        "state": "block output" if layer else "block input",
                         "positions": positions,
                         "batches": batches,
                         "batch_size": batch_size,
                         "seed": self.seed,
                         "dtype": self.dtype,
+                        **self.identity,
                     }
                     place = f"{self.name}, {stack} layer {layer}, positions {positions}"
                     whole = [X[i * batch_size : (i + 1) * batch_size] for i in range(batches)]

@@ -125,14 +125,16 @@ def distinct(tables: Iterable[pl.DataFrame], *columns: str) -> pl.DataFrame:
 
 
 def twins(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Checkpoints of one model whose stored tables are equal to the byte: (suite, size, side, checkpoints).
+    """Checkpoints of one model that serve one embedding table, by `same_table_as`: (suite, size, side, checkpoints).
 
-    Some published steps serve the weights of others; a flat line through them is no finding.
+    Some published steps serve the weights of others; a flat line through them is no finding. Tables of whole models
+    have no `side`: what they compare is the input table.
     """
     model = ("suite", "size", "side")
-    found = distinct(tables, *model, "table_sha256", "checkpoint").drop_nulls("table_sha256")
-    groups = found.group_by(*model, "table_sha256", maintain_order=True)
-    shared = [(*key[:3], ", ".join(rows["checkpoint"])) for key, rows in groups if rows.height > 1]
+    sided = (t if "side" in t.columns else t.with_columns(side=pl.lit("input")) for t in tables)
+    found = distinct(sided, *model, "same_table_as", "checkpoint").drop_nulls("same_table_as")
+    groups = found.group_by(*model, "same_table_as", maintain_order=True)
+    shared = [(*key[:3], ", ".join([key[3], *rows["checkpoint"]])) for key, rows in groups]
     return pl.DataFrame(shared, schema=[*model, "checkpoints"], orient="row")
 
 

@@ -30,13 +30,15 @@ def collect(paths: Iterable[str | Path]) -> pl.DataFrame:
 def flag_repeats(frame: pl.DataFrame) -> pl.DataFrame:
     """Add `same_table_as`: the first checkpoint of the size that served the very same embedding table, if another.
 
-    Some published step branches hold the weights of another step. A frame that knows no tables stays as it is.
+    Some published step branches hold the weights of another step. What is measured on whole models has no `side`:
+    its hash is that of the input table. A frame that knows no tables stays as it is.
     """
     if "table_sha256" not in frame.columns:
         return frame
-    one = ["suite", "size", "side", "table_sha256"]
+    one = [name for name in ("suite", "size", "side", "table_sha256") if name in frame.columns]
     first = pl.col("checkpoint").sort_by("step", nulls_last=True).first().over(one)
-    return frame.with_columns(same_table_as=pl.when(first != pl.col("checkpoint")).then(first))
+    repeats = pl.col("table_sha256").is_not_null() & (first != pl.col("checkpoint"))
+    return frame.with_columns(same_table_as=pl.when(repeats).then(first))
 
 
 def write(frame: pl.DataFrame, path: str | Path) -> None:
