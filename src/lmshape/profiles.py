@@ -16,7 +16,8 @@ class Bell:
     """How much higher a profile is in the middle third of the layers than at the ends.
 
     `contrast` = `middle` - `ends`, with `stderr`; `peak_depth` is where the highest layer lies, 0 (what enters the
-    first block) to 1 (what leaves the last), between `peak_low` and `peak_high` in 95 of 100 repetitions of the noise.
+    first block) to 1 (what leaves the last). In 95 of 100 repetitions of the noise it is within `peak_low` and
+    `peak_high`.
     """
 
     middle: float
