@@ -1,13 +1,11 @@
-"""An embedding table, ablated, as a model of mteb.
+"""An embedding table, ablated, as a model of mteb: docs/mteb.md says how to use it.
 
 On a retrieval task mteb is given the ranking that `lmshape.retrieval` scores, so the two agree; on any other task
-of texts (similarity, classification, clustering) it is given mean-pooled vectors:
-
-    model = mteb_bridge.model("input.safetensors", "tokenizer/", ablation="crop-128")
-    mteb.evaluate(model, mteb.get_tasks(tasks=["SCIDOCS", "STS12"]))
+of texts (similarity, classification, clustering) it is given mean-pooled vectors.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +27,20 @@ def model(
     ablation: str = "original",
     seed: int | None = None,
     precision: Precision = "float32",
+    max_length: int = 2048,
 ) -> "TableModel":
-    """The mteb model of an embedding table file and its tokenizer's folder, under an ablation."""
+    """The mteb model of an embedding table file and its tokenizer's folder, under an ablation.
+
+    `seed` is for ablations that draw numbers. mteb keeps results by a model's name and revision, so the name has
+    every setting and the revision is the table's hash.
+    """
     loaded = tokens.load_tokenizer(tokenizer)
     vocabulary = max(loaded.get_vocab().values()) + 1
     panels = ablations.apply(Ablation.parse(ablation), checkpoints.load(table), vocabulary, seed)
-    revision = checkpoints.information(table).model_revision
     drawn = "" if seed is None else f"-seed-{seed}"
-    return TableModel(panels, loaded, f"lmshape/{Path(table).stem}-{ablation}{drawn}", revision, precision)
+    name = f"{Path(table).stem}-{Path(tokenizer).name}-{ablation}{drawn}-{precision}-{max_length}"
+    revision = checkpoints.information(table).sha256
+    return TableModel(panels, loaded, f"lmshape/{name}", revision, precision, max_length)
 
 
 class TableModel(AbsEncoder):
@@ -71,18 +75,21 @@ class TableModel(AbsEncoder):
         top_ranked: Mapping[str, Sequence[str]] | None = None,
         **_: Any,
     ) -> Run:
-        """The `top_k` best documents of each query, among `top_ranked` where a task reranks."""
+        """The `top_k` best documents of each query, among `top_ranked` where a task reranks.
+
+        A document of the query's own id comes on top of them: where a task wants it left out, mteb does so later.
+        """
         dataset = Dataset(self.corpus, datasets.from_mteb_queries(queries), {})
         counts = tokens.count_with(self.tokenizer, dataset, self.mteb_model_meta.name, self.max_length)
-        depth = len(self.corpus) if top_ranked else top_k
+        depth = len(self.corpus) if top_ranked else top_k + 1
         found = ranking.search(counts, dataset.queries, self.panels, [self.width], depth, self.precision)
         run = found[self.width].run
         if top_ranked:
-            run = {
-                query: {id: run[query][id] for id in run[query] if id in set(top_ranked[query])}
-                for query in run
-            }
-        return {query: dict(list(documents.items())[:top_k]) for query, documents in run.items()}
+            run = {query: among(documents, top_ranked[query]) for query, documents in run.items()}
+        return {
+            query: dict(islice(documents.items(), top_k + (query in documents)))
+            for query, documents in run.items()
+        }
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **_: Any) -> np.ndarray:
         """The mean token row of each text, (texts, width) float32; zeros for a text without tokens."""
@@ -94,3 +101,9 @@ class TableModel(AbsEncoder):
                 for panel in self.panels
             ]
         )
+
+
+def among(documents: Mapping[str, float], candidates: Collection[str]) -> dict[str, float]:
+    """The documents that are candidates, in their order."""
+    wanted = set(candidates)
+    return {id: score for id, score in documents.items() if id in wanted}

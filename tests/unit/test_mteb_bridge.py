@@ -79,16 +79,51 @@ def test_reranking_keeps_to_its_candidates(tokenizer):
     assert list(run["q"]) == ["1", "3"]
 
 
+def test_trap_30_a_querys_own_document_is_found_besides_those_asked_for(tokenizer):
+    """mteb takes it out afterwards where a task says so, and the others must then be as many as asked for."""
+    model = bridge(tokenizer, TABLE)
+    model.index([{"id": str(i), "text": text} for i, text in enumerate(["a", "a b", "b", "c"])])
+    run = model.search([{"id": "0", "text": "a"}, {"id": "q", "text": "a"}], top_k=2)
+    assert {query: list(documents) for query, documents in run.items()} == {
+        "0": ["0", "1", "3"],
+        "q": ["0", "1"],
+    }
+
+
 def test_a_table_file_becomes_a_model_under_an_ablation(folder, tmp_path):
     checkpoints.save(
         checkpoints.Embedding(TABLE, "float32", "F32", "embed", False), tmp_path / "input.safetensors", "r7"
     )
     model = mteb_bridge.model(tmp_path / "input.safetensors", folder, ablation="crop-1")
-    assert (model.mteb_model_meta.name, model.mteb_model_meta.revision) == ("lmshape/input-crop-1", "r7")
     assert model.encode([{"text": ["a", "c"]}]).tolist() == [[1], [3]]
     padded = mteb_bridge.model(tmp_path / "input.safetensors", folder, ablation="pad-48", seed=3)
-    assert padded.mteb_model_meta.name == "lmshape/input-pad-48-seed-3"
     assert padded.encode([{"text": ["a"]}]).shape == (1, 48)
+    short = mteb_bridge.model(tmp_path / "input.safetensors", folder, max_length=1)
+    assert short.encode([{"text": ["a b b"]}]).tolist() == [[1, 0]]
+    assert short.mteb_model_meta.max_tokens == 1
+
+
+def test_trap_31_the_name_and_revision_by_which_mteb_keeps_results_tell_every_combination_apart(
+    folder, tmp_path
+):
+    for name, table in (("one", TABLE), ("two", -TABLE)):
+        stored = checkpoints.Embedding(table, "float32", "F32", "embed", False)
+        checkpoints.save(stored, tmp_path / name / "input.safetensors", "r7")
+    settings = [
+        {},
+        {"ablation": "crop-1"},
+        {"ablation": "pad-48", "seed": 3},
+        {"ablation": "pad-48", "seed": 4},
+        {"precision": "published"},
+        {"max_length": 512},
+    ]
+    metas = [
+        mteb_bridge.model(tmp_path / name / "input.safetensors", folder, **setting).mteb_model_meta
+        for name in ("one", "two")
+        for setting in settings
+    ]
+    assert len({(meta.name, meta.revision) for meta in metas}) == 2 * len(settings)
+    assert metas[2].name == f"lmshape/input-{folder.name}-pad-48-seed-3-float32-2048"
 
 
 def test_mteb_evaluates_it_on_a_similarity_task(tokenizer):
