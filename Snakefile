@@ -32,6 +32,7 @@ pathvars:
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/study.smk"
+include: "workflow/rules/corpus.smk"
 include: "workflow/rules/text.smk"
 include: "workflow/rules/tokenizers.smk"
 include: "workflow/rules/models.smk"

@@ -4,13 +4,11 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from pathlib import Path
-
 from lmshape.files import writing
 from lmshape.inputs import text
 
 corpus, held_out = snakemake.params.text["corpus"], snakemake.params.text["held_out"]
-articles = text.articles(corpus, Path(snakemake.output.held_out).parent)
+articles = text.articles(corpus["source"], *snakemake.input)
 for output, part in zip(snakemake.output, text.split(articles, held_out), strict=True):
     with writing(output) as path:
         text.write(part, path)

@@ -3,6 +3,9 @@
 import bz2
 import hashlib
 import io
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -83,22 +86,83 @@ def test_the_wikipedia_extract_is_english_prose(tmp_path):
     assert joined.count(" the ") / len(joined.split()) > 0.03
 
 
-def test_a_download_must_have_its_checksum(tmp_path):
-    source = tmp_path / "file.zip"
-    source.write_bytes(b"not what was expected")
-    with pytest.raises(LmshapeError, match="checksum"):
-        text.download(source.as_uri(), "0" * 64, tmp_path / "folder")
-    assert not (tmp_path / "folder" / "file.zip").exists()
+# --- downloads -----------------------------------------------------------------------------------------
+
+CONTENT = bytes(range(256)) * 9000  # more than is read at once
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_a_download_is_whole_or_absent_and_made_once(tmp_path):
-    source = tmp_path / "file.zip"
-    source.write_bytes(b"content")
-    digest = hashlib.sha256(b"content").hexdigest()
-    kept = text.download(source.as_uri(), digest, tmp_path / "folder")
-    source.unlink()
-    assert text.download("file:///gone/file.zip", digest, tmp_path / "folder").read_bytes() == b"content"
-    assert list(kept.parent.iterdir()) == [kept]
+@pytest.fixture
+def server():
+    """The address of a file on this machine, and a list of how its server is to answer, request by request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            answer = answers.pop(0)
+            if answer == "missing":
+                return self.send_error(404)
+            self.send_response(200)
+            self.send_header("Content-Length", len(CONTENT))
+            self.end_headers()
+            changed = CONTENT[:-1] + b"!"
+            self.wfile.write({"whole": CONTENT, "cut": CONTENT[:1_500_000], "changed": changed}[answer])
+
+        def log_message(self, *_):
+            pass
+
+    answers = []
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{running.server_port}/file.zip", answers
+    running.shutdown()
+    running.server_close()
+
+
+def refused(address, path, sha256=SHA256):
+    with pytest.raises(LmshapeError) as caught:
+        text.download(address, sha256, path)
+    assert address in str(caught.value) and sha256 in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_download_is_the_file_and_nothing_beside_it(server, tmp_path):
+    address, answers = server
+    answers += ["whole"]
+    text.download(address, SHA256, tmp_path / "new/file.zip")
+    assert (tmp_path / "new/file.zip").read_bytes() == CONTENT
+    assert list((tmp_path / "new").iterdir()) == [tmp_path / "new/file.zip"]
+
+
+@pytest.mark.parametrize(("answer", "size"), [("changed", "2,304,000"), ("cut", "1,500,000")])
+def test_a_corrupted_or_truncated_download_is_refused_by_address_and_checksum(server, answer, size, tmp_path):
+    address, answers = server
+    answers += [answer]
+    said = refused(address, tmp_path / "file.zip")
+    assert f"the {size} bytes that arrived" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_that_failed_starts_afresh(server, tmp_path):
+    address, answers = server
+    answers += ["cut", "whole"]
+    refused(address, tmp_path / "file.zip")
+    text.download(address, SHA256, tmp_path / "file.zip")
+    assert (tmp_path / "file.zip").read_bytes() == CONTENT
+
+
+def test_a_file_that_the_server_lacks_or_a_server_that_is_gone_is_named(server, tmp_path):
+    address, answers = server
+    answers += ["missing"]
+    assert "cannot be fetched (HTTP Error 404" in refused(address, tmp_path / "file.zip")
+    assert "cannot be fetched" in refused("http://127.0.0.1:9/file.zip", tmp_path / "file.zip")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_enwik8_is_read_out_of_its_archive(tmp_path):
+    whole = dump(page("First", LONG), page("Second", LONG)).getvalue()
+    with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
+        archive.writestr("enwik8", whole[: whole.index(b"Second") + 20])  # it ends within a page
+    assert [article.title for article in text.articles("enwik8", tmp_path / "enwik8.zip")] == ["First"]
 
 
 def test_the_split_is_by_article_and_even():

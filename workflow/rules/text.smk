@@ -1,14 +1,9 @@
-"""Text that models read, retrieval data sets, and their tokens.
+"""Retrieval data sets, and the tokens of data sets and of text.
 
-Reads installed packages, files or downloads, and <results>/tokenizers/{tokenizer}.
-Writes <results>/text/{pretraining,held_out}.jsonl, <results>/datasets/{dataset} (BEIR layout),
-<results>/counts/{dataset}/{tokenizer}.npz and <results>/token_ids/{tokenizer}.npz.
+Reads installed packages, files or downloads, <results>/text/held_out.jsonl and <results>/tokenizers/{tokenizer}.
+Writes <results>/datasets/{dataset} (BEIR layout), <results>/counts/{dataset}/{tokenizer}.npz and
+<results>/token_ids/{tokenizer}.npz.
 """
-
-
-def own_text(wildcards):
-    """The study's corpus where it is a file of the user's."""
-    return [STUDY.text.corpus.path] if STUDY.text and STUDY.text.corpus.source == "file" else []
 
 
 def own_dataset(wildcards):
@@ -16,30 +11,6 @@ def own_dataset(wildcards):
     settings = STUDY.retrieval.datasets[wildcards.dataset]
     files = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv") if settings.source == "folder" else ()
     return [f"{settings.path}/{name}" for name in files]
-
-
-rule text:
-    input:
-        own_text,
-    output:
-        pretraining="<results>/text/pretraining.jsonl",
-        held_out="<results>/text/held_out.jsonl",
-    log:
-        "<logs>/text.log",
-    benchmark:
-        "<benchmarks>/text.tsv"
-    conda:
-        "../../envs/models.yaml"
-    threads: 1
-    resources:
-        mem_mb=more(1500),
-        runtime=more(30),
-        downloads=int(bool(STUDY.text) and STUDY.text.corpus.source == "enwik8"),
-    params:
-        text=STUDY.text and STUDY.text.model_dump(),
-        code=code("text"),
-    script:
-        "../../scripts/text.py"
 
 
 rule dataset:

@@ -8,8 +8,9 @@ import urllib.request
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from xml.etree import ElementTree
 
 import mwparserfromhell
@@ -23,6 +24,8 @@ WIKIPEDIA_EXTRACT = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010
 # The published study's corpus: http://mattmahoney.net/dc/textdata.html
 ENWIK8_ADDRESS = "http://mattmahoney.net/dc/enwik8.zip"
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"
+TIMEOUT = 60  # seconds without a byte after which a download has failed
+BLOCK = 2**20  # bytes of it taken at a time
 
 NOT_PROSE = "ref|gallery|math|chem|code|source|syntaxhighlight|pre|score|timeline|imagemap|hiero|style|script"
 ELEMENT = re.compile(
@@ -45,37 +48,38 @@ class Article:
     text: str
 
 
-def articles(corpus: dict[str, Any], folder: Path) -> list[Article]:
-    """The articles of a study's `text.corpus` section; `folder` is where a download may be kept."""
-    if corpus["source"] == "wikipedia-extract":
+def articles(source: str, path: str | Path | None = None) -> list[Article]:
+    """The articles of a corpus: `source` as a study names it, `path` the file, where it is not in a package."""
+    if source == "wikipedia-extract":
         with bz2.open(packages.file("gensim", WIKIPEDIA_EXTRACT)) as dump:
             return list(read_dump(dump))
-    if corpus["source"] == "enwik8":
-        with (
-            zipfile.ZipFile(download(ENWIK8_ADDRESS, ENWIK8_SHA256, folder)) as archive,
-            archive.open("enwik8") as dump,
-        ):
+    if source == "enwik8":
+        with zipfile.ZipFile(path) as archive, archive.open("enwik8") as dump:
             return list(read_dump(dump))
-    return read_plain(Path(corpus["path"]))
+    return read_plain(Path(path))
 
 
-def download(address: str, sha256: str, folder: Path) -> Path:
-    """The file at `address`, kept in `folder` and fetched once; its checksum must be `sha256`."""
-    path = folder / address.rsplit("/", 1)[-1]
-    if path.exists():
-        return path
-    digest = hashlib.sha256()
-    with (
-        writing(path) as temporary,
-        urllib.request.urlopen(address) as response,
-        temporary.open("wb") as file,
-    ):
-        while block := response.read(1 << 20):
-            digest.update(block)
-            file.write(block)
+def download(address: str, sha256: str, path: str | Path) -> None:
+    """Fetch the file at `address` to `path`, which is there only when it is whole and its checksum is `sha256`.
+
+    Raises LmshapeError, naming both, where it is not; what was fetched is then gone, and a new run starts afresh.
+    """
+    digest, size = hashlib.sha256(), 0
+    with writing(path) as temporary:
+        try:
+            with urllib.request.urlopen(address, timeout=TIMEOUT) as response, temporary.open("wb") as file:
+                while block := response.read(BLOCK):
+                    digest.update(block)
+                    size += file.write(block)
+        except (OSError, HTTPException) as error:
+            raise LmshapeError(
+                f"{address}: cannot be fetched ({error}); SHA-256 expected: {sha256}; run again"
+            ) from error
         if digest.hexdigest() != sha256:
-            raise LmshapeError(f"{address}: checksum is {digest.hexdigest()}, expected {sha256}")
-    return path
+            raise LmshapeError(
+                f"{address}: the {size:,} bytes that arrived have SHA-256 {digest.hexdigest()}, not {sha256}: "
+                "cut short, or another file; run again to fetch it anew"
+            )
 
 
 def read_dump(dump: IO[bytes]) -> Iterator[Article]:

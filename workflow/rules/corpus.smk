@@ -1,0 +1,55 @@
+"""The text that models read: where it comes from, cleaned, and parted in two.
+
+Reads an installed package, a download or a file of the user's.
+Writes <results>/downloads/enwik8.zip and <results>/text/{pretraining,held_out}.jsonl.
+"""
+
+
+def corpus_file(wildcards):
+    """The file that the study's corpus is read from, where it is not in a package."""
+    corpus = STUDY.text.corpus
+    files = {"enwik8": "<results>/downloads/enwik8.zip", "file": getattr(corpus, "path", None)}
+    return files.get(corpus.source, [])
+
+
+rule fetch_text:
+    output:
+        "<results>/downloads/enwik8.zip",
+    log:
+        "<logs>/fetch_text.log",
+    benchmark:
+        "<benchmarks>/fetch_text.tsv"
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    resources:
+        mem_mb=more(500),
+        runtime=more(60),
+        downloads=1,
+    params:
+        code=code("fetch_text"),
+    script:
+        "../../scripts/fetch_text.py"
+
+
+rule text:
+    input:
+        corpus_file,
+    output:
+        pretraining="<results>/text/pretraining.jsonl",
+        held_out="<results>/text/held_out.jsonl",
+    log:
+        "<logs>/text.log",
+    benchmark:
+        "<benchmarks>/text.tsv"
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    resources:
+        mem_mb=more(1500),
+        runtime=more(30),
+    params:
+        text=STUDY.text and STUDY.text.model_dump(),
+        code=code("text"),
+    script:
+        "../../scripts/text.py"
