@@ -1,7 +1,6 @@
 """What retrieval scores equals what independent code makes of the same table."""
 
 import copy
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import word_tokenizer
 from peers import by_mteb, sentence_transformer
 
 from lmshape import mteb_bridge, retrieval
@@ -28,16 +28,7 @@ WORDS = [f"w{i}" for i in range(200)]
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    folder = tmp_path_factory.mktemp("tokenizer")
-    vocabulary = {word: i for i, word in enumerate(["<unk>", *WORDS])}
-    backend = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.save(str(folder / "tokenizer.json"))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "pad_token": "<unk>"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return folder
+    return word_tokenizer.save(tmp_path_factory.mktemp("tokenizer"), WORDS)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
-import json
-
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+import word_tokenizer
 
 mteb = pytest.importorskip("mteb")
 
@@ -10,19 +8,12 @@ from lmshape import mteb_bridge  # noqa: E402
 from lmshape.inputs import checkpoints, tokens  # noqa: E402
 from lmshape.numerics.random_tables import RandomColumns  # noqa: E402
 
-VOCABULARY = {"<unk>": 0, "a": 1, "b": 2, "c": 3}
 TABLE = np.array([[0, 0], [1, 0], [0, 1], [3, 4], [9, 9]], dtype=np.float32)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tokenizer")
-    backend = Tokenizer(models.WordLevel(VOCABULARY, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.save(str(path / "tokenizer.json"))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
-    (path / "tokenizer_config.json").write_text(json.dumps(config))
-    return path
+    return word_tokenizer.save(tmp_path_factory.mktemp("tokenizer"), ["a", "b", "c"])
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ import sys
 import datasets as hugging_face
 import numpy as np
 import pytest
+import word_tokenizer
 from hub_server import HubServer
 from mteb.abstasks.clustering_legacy import AbsTaskClusteringLegacy
 from mteb.abstasks.sts import AbsTaskSTS
 from mteb.abstasks.task_metadata import TaskMetadata
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from lmshape import mteb_tasks
+from lmshape.inputs import tokens
 from lmshape.mteb_bridge import TableModel
 
 TABLE = np.array([[0, 0], [1, 0], [0, 1], [3, 4]], dtype=np.float32)
@@ -57,10 +57,9 @@ class Clustering(AbsTaskClusteringLegacy):
 
 
 @pytest.fixture(scope="module")
-def model():
-    backend = Tokenizer(models.WordLevel({"<unk>": 0, "a": 1, "b": 2, "c": 3}, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+def model(tmp_path_factory):
+    folder = word_tokenizer.save(tmp_path_factory.mktemp("tokenizer"), ["a", "b", "c"])
+    tokenizer = tokens.load_tokenizer(folder)
     return lambda table: TableModel([table], tokenizer, "lmshape/test", "r1")
 
 

@@ -1,27 +1,18 @@
-import json
-
 import numpy as np
 import pytest
+import word_tokenizer
 from counted import matrix
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from lmshape import word_similarity
 from lmshape.word_similarity import CountedPairs, Pair, WordSimilarityError
 
-WORDS = ["<unk>", "<s>", "hot", "warm", "cold", "pan", "cake"]
+WORDS = ["<s>", "hot", "warm", "cold", "pan", "cake"]  # numbered from 1
 HOT, WARM, COLD, PAN, CAKE = range(2, 7)
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokenizer")
-    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
-    backend.save(str(folder / "tokenizer.json"))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "bos_token": "<s>"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return folder
+    return word_tokenizer.save(tmp_path_factory.mktemp("tokenizer"), WORDS, begin="<s>")
 
 
 PAIRS = [
