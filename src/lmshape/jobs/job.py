@@ -15,7 +15,7 @@ def start(snakemake: Any) -> str:
 
     Call it before torch or numpy is imported.
     """
-    descriptor = os.open(snakemake.log[0], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    descriptor = os.open(snakemake.log[0], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
         os.dup2(descriptor, stream.fileno())
