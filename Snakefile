@@ -45,6 +45,7 @@ include: "workflow/rules/hidden_states.smk"
 include: "workflow/rules/summaries.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/sharing.smk"
 
 
 rule all:

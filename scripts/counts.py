@@ -7,7 +7,6 @@ job.start(snakemake)
 from lmshape.inputs import datasets, tokens
 
 dataset = datasets.read(snakemake.input.dataset)
-counts = tokens.count(
-    dataset, snakemake.input.tokenizer, snakemake.wildcards.tokenizer, snakemake.params.max_length
-)
+settings = snakemake.params
+counts = tokens.count(dataset, snakemake.input.tokenizer, settings.tokenizer, settings.max_length)
 tokens.save(counts, snakemake.output[0])

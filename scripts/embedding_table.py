@@ -9,5 +9,5 @@ from pathlib import Path
 from lmshape.inputs import checkpoints, revisions
 
 folder = Path(snakemake.input[0]) / snakemake.params.within
-table = checkpoints.embedding(folder, snakemake.wildcards.side)
+table = checkpoints.embedding(folder, snakemake.params.side)
 checkpoints.save(table, snakemake.output[0], revisions.read(folder))

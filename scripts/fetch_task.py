@@ -6,4 +6,4 @@ job.start(snakemake)
 
 from lmshape import mteb_tasks
 
-mteb_tasks.fetch(snakemake.wildcards.task, snakemake.output[0])
+mteb_tasks.fetch(snakemake.params.task, snakemake.output[0])

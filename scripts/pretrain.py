@@ -23,5 +23,5 @@ torch.manual_seed(settings["seed"])
 model = pretraining.build(settings["model_type"], size, settings["sequence_length"], tokenizer)
 with writing(snakemake.output.models) as folder, writing(snakemake.output.losses) as losses:
     history = pretraining.train(model, tokenizer, ids, snakemake.params.steps, settings, folder, device)
-    rows = [{**snakemake.wildcards, **dataclasses.asdict(loss)} for loss in history]
+    rows = [{**snakemake.params.names, **dataclasses.asdict(loss)} for loss in history]
     pl.DataFrame(rows).write_parquet(losses)

@@ -1,6 +1,9 @@
 """What several stages share: code hashes, resources, and the columns that name a combination."""
 
+import os
+
 from lmshape.jobs.fingerprint import code as code_hash
+from lmshape.jobs.fingerprint import versions
 from lmshape.study.grid import Model
 
 
@@ -14,6 +17,11 @@ wildcard_constraints:
     side="input|output",
     ablation="[^/]+",
     seed="none|[0-9]+",
+
+# With --cache and a folder in SNAKEMAKE_OUTPUT_CACHE, workflows share the outputs of rules marked `cache: SHARED`.
+# Snakemake finds an output there by its rule's script and params and by what it is made from, all the way up, but
+# not by wildcards: whatever tells two outputs of such a rule apart must be among its params or inputs.
+SHARED = workflow.enable_cache and "SNAKEMAKE_OUTPUT_CACHE" in os.environ
 
 
 def code(script):

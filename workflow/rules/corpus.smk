@@ -12,6 +12,11 @@ def corpus_file(wildcards):
     return files.get(corpus.source, [])
 
 
+def corpus_packages():
+    """The package that the study's corpus is part of, if it is."""
+    return ["gensim"] if STUDY.text and STUDY.text.corpus.source == "wikipedia-extract" else []
+
+
 rule fetch_text:
     output:
         "<results>/downloads/enwik8.zip",
@@ -19,6 +24,7 @@ rule fetch_text:
         "<logs>/fetch_text.log",
     benchmark:
         "<benchmarks>/fetch_text.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -42,6 +48,7 @@ rule text:
         "<logs>/text.log",
     benchmark:
         "<benchmarks>/text.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -50,6 +57,7 @@ rule text:
         runtime=more(30),
     params:
         text=STUDY.text and STUDY.text.model_dump(),
+        packages=versions(corpus_packages()),
         code=code("text"),
     script:
         "../../scripts/text.py"

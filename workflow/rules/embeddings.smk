@@ -21,6 +21,7 @@ rule fetch_embeddings:
         "<benchmarks>/fetch_embeddings/{suite}/{size}/{checkpoint}.tsv"
     wildcard_constraints:
         suite=from_source("hub"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -45,6 +46,7 @@ rule embedding_table:
         "<logs>/embedding_table/{suite}/{size}/{checkpoint}/{side}.log",
     benchmark:
         "<benchmarks>/embedding_table/{suite}/{size}/{checkpoint}/{side}.tsv"
+    cache: SHARED
     conda:
         "../../envs/measures.yaml"
     threads: 1
@@ -53,6 +55,7 @@ rule embedding_table:
         runtime=more(30),
     params:
         within=within,
+        side="{side}",
         code=code("embedding_table"),
     script:
         "../../scripts/embedding_table.py"

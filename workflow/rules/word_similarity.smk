@@ -28,6 +28,7 @@ rule count_words:
         "<logs>/count_words/{dataset}/{tokenizer}.log",
     benchmark:
         "<benchmarks>/count_words/{dataset}/{tokenizer}.tsv"
+    cache: SHARED
     conda:
         "../../envs/models.yaml"
     threads: 1
@@ -36,6 +37,7 @@ rule count_words:
         runtime=more(10),
     params:
         pairs=word_pairs,
+        packages=lambda wildcards: versions([] if own_word_pairs(wildcards) else ["gensim"]),
         code=code("count_words"),
     script:
         "../../scripts/count_words.py"

@@ -7,8 +7,10 @@ and stays fresh when only comments, docstrings or formatting do.
 
 import ast
 import hashlib
-from collections.abc import Iterator
+import importlib.util
+from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 from lmshape.errors import LmshapeError
@@ -35,6 +37,25 @@ def code(script: str | Path, package: Path = PACKAGE) -> str:
     parts = [f"{module} {_outline(path)[0]}" for module, path in files.items()]
     parts += [f"{path.name} {_digest(path.read_bytes())}" for path in _data_files(files)]
     return _digest("\n".join(sorted(parts)).encode())
+
+
+def versions(packages: Iterable[str]) -> dict[str, str | None]:
+    """Installed versions of the packages that a rule takes data from: another version makes its outputs stale.
+
+    Packages are named as they are imported. None where the process that plans the workflow has no such package:
+    the job may have it in an environment of its own, or will say that it is missing.
+    """
+    return {package: _version(package) for package in packages}
+
+
+@cache
+def _version(package: str) -> str | None:
+    if importlib.util.find_spec(package) is None:
+        return None
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # its distribution has another name: listing them all takes a while
+        return metadata.version(metadata.packages_distributions()[package][0])
 
 
 def _imported(module: str, files: dict[str, Path], package: Path) -> Iterator[tuple[str, Path]]:
