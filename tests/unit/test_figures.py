@@ -10,6 +10,7 @@ import pytest
 import synthetic_tables
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.container import ErrorbarContainer
 
 from lmshape.report import figure_data, figure_style, figures
 from lmshape.report.figure_list import FIGURES, QUESTIONS
@@ -199,7 +200,7 @@ def test_loss_is_averaged_over_the_steps_since_the_point_before(drawn):
 @pytest.mark.parametrize("name", FIGURES)
 def test_nothing_is_drawn_outside_its_panel(drawn, name):
     for ax in drawn[name].axes:
-        for bars in ax.containers:
+        for bars in (found for found in ax.containers if isinstance(found, ErrorbarContainer)):
             xs, ys = bars.lines[0].get_data()
             assert ax.get_xlim()[0] <= min(xs) and max(xs) <= ax.get_xlim()[1]
             assert ax.get_ylim()[0] <= min(ys) and max(ys) <= ax.get_ylim()[1]
@@ -232,6 +233,25 @@ def test_many_steps_are_labelled_by_powers_of_ten():
     assert list(figure_style.step_ticks(steps, 8).values()) == labels
 
 
+def test_the_rule_that_took_longest_is_on_top_with_its_jobs_counted(drawn):
+    time, memory = drawn["cost_by_rule"].axes
+    names = [label.get_text() for label in time.get_yticklabels()]
+    assert names[0] == "hidden states" and set(names[1:]) == {"measure anisotropy", "embedding table", "text"}
+    assert time.get_ylim()[0] > time.get_ylim()[1]  # the first on top
+    widths = [bar.get_width() for bar in time.containers[0]]
+    hidden = TABLES["benchmarks"].filter(rule="hidden_states")
+    assert widths[0] == pytest.approx(hidden["seconds"].sum() / 60)
+    assert f"{hidden.height} jobs" in [text.get_text() for text in time.texts]
+    assert memory.lines[0].get_xdata()[0] == pytest.approx(hidden["peak_memory_mib"].max())
+
+
+def test_rules_that_know_no_model_have_no_line_against_size():
+    rows = figure_data.cost_by_size(TABLES["benchmarks"])
+    assert "text" not in rows["rule"] and rows["parameters"].null_count() == 0
+    only = TABLES["benchmarks"].filter(suite="minilm")
+    assert texts(draw("cost_by_size", only)) == ["no data: no rule ran on models of several sizes"]
+
+
 # --- missing values
 
 
@@ -242,7 +262,7 @@ def test_a_missing_layer_is_a_gap():
     assert np.flatnonzero(np.isnan(ys)).tolist() == [12]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", [name for name in FIGURES if FIGURES[name].table != "benchmarks"])
 def test_a_table_without_values_gives_the_reason(name):
     table = TABLES[FIGURES[name].table]
     value = next(

@@ -147,11 +147,17 @@ def copy(tmp_path_factory: pytest.TempPathFactory, snakemake: Callable) -> Copy:
     return copy
 
 
+def figures(table: str) -> set[str]:
+    return {f"figures/{name}.svg" for name, figure in FIGURES.items() if figure.table == table}
+
+
+COST = {"tables/benchmarks.parquet"} | figures("benchmarks")  # what jobs took changes whenever one is run
+
+
 def gathered(table: str, *suites: str) -> set[str]:
     """What follows from new rows of some suites in one table."""
-    figures = {f"figures/{name}.svg" for name, figure in FIGURES.items() if figure.table == table}
     by_suite = {f"tables/by_suite/{table}/{suite}.parquet" for suite in suites}
-    return by_suite | {f"tables/{table}.parquet", "report.html"} | figures
+    return by_suite | {f"tables/{table}.parquet", "report.html"} | figures(table) | COST
 
 
 def retrieval(*combinations: str) -> set[str]:
@@ -209,7 +215,7 @@ FUNCTION = "\n\ndef added(x):\n    return x\n"
         (
             "report/figures",
             {f"figures/{name}.svg" for name in DRAWN},
-            {f"figures/{name}.svg" for name in DRAWN} | {"report.html"},
+            {f"figures/{name}.svg" for name in DRAWN} | {"report.html"} | COST,
         ),
         ("report/page", {"report.html"}, {"report.html"}),
     ],

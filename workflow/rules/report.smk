@@ -1,17 +1,25 @@
-"""What a reader sees: figures, and one page with everything.
+"""What a reader sees: figures, where time and memory went, and one page with everything.
 
-Reads <results>/tables/{table}.parquet, <results>/study.yaml and <results>/pruned.csv.
-Writes <results>/figures/{figure}.svg and .png, and <results>/report.html.
+Reads <results>/tables/{table}.parquet, <results>/study.yaml, <results>/pruned.csv and <results>/benchmarks/.
+Writes <results>/figures/{figure}.svg and .png, <results>/tables/benchmarks.parquet and .csv, and <results>/report.html.
 """
+
+from snakemake.io import strip_wildcard_constraints
 
 from lmshape.report.figure_list import FIGURES
 
 DRAWN = [name for name, figure in FIGURES.items() if figure.table in TABLES]
+OF_BENCHMARKS = [name for name, figure in FIGURES.items() if figure.table == "benchmarks"]
+
+
+def drawn(names, *formats):
+    """The files of these figures."""
+    return expand("<results>/figures/{figure}.{format}", figure=names, format=formats)
 
 
 rule figure:
     input:
-        lambda wildcards: tables(FIGURES[wildcards.figure].table),
+        lambda wildcards: f"<results>/tables/{FIGURES[wildcards.figure].table}.parquet",
     output:
         svg="<results>/figures/{figure}.svg",
         png="<results>/figures/{figure}.png",
@@ -33,15 +41,41 @@ rule figure:
         "../../scripts/figure.py"
 
 
+# Snakemake takes no benchmark file as an input. What they say changes with a run of some job, so with a result.
+rule benchmarks:
+    input:
+        tables(*TABLES),
+        drawn(DRAWN, "svg"),
+        ancient("<results>/study.yaml"),
+    output:
+        "<results>/tables/benchmarks.parquet",
+        "<results>/tables/benchmarks.csv",
+    log:
+        "<logs>/benchmarks.log",
+    conda:
+        "../../envs/report.yaml"
+    threads: 1
+    resources:
+        mem_mb=more(1500),
+        runtime=more(15),
+    params:
+        folder="<benchmarks>",
+        rules={each.name: strip_wildcard_constraints(each.benchmark) for each in workflow.rules if each.benchmark},
+        models=sorted({(m.suite, m.size, SUITES[m.suite].sizes[m.size].parameters) for m in GRID.models}),
+        code=code("benchmarks"),
+    script:
+        "../../scripts/benchmarks.py"
+
+
 rule figures:
     input:
-        expand("<results>/figures/{figure}.{format}", figure=DRAWN, format=["svg", "png"]),
+        drawn(DRAWN + OF_BENCHMARKS, "svg", "png"),
 
 
 rule report:
     input:
-        tables=tables(*TABLES),
-        figures=expand("<results>/figures/{figure}.svg", figure=DRAWN),
+        tables=[*tables(*TABLES), "<results>/tables/benchmarks.parquet"],
+        figures=drawn(DRAWN + OF_BENCHMARKS, "svg"),
         study="<results>/study.yaml",
         pruned="<results>/pruned.csv",
     output:

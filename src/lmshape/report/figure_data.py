@@ -99,6 +99,33 @@ def pretraining_loss(table: pl.DataFrame) -> pl.DataFrame:
     return parts.sort("suite", maintain_order=True)
 
 
+def cost_by_rule(table: pl.DataFrame) -> pl.DataFrame:
+    """One row per rule, the longest first: its jobs, their time and the highest peak of memory."""
+    return _cost(table, "rule").sort("seconds", "rule", descending=[True, False])
+
+
+def cost_by_size(table: pl.DataFrame) -> pl.DataFrame:
+    """One row per (rule, model), for rules that ran on models of several sizes."""
+    rows = _cost(table.drop_nulls("parameters"), "rule", "suite", "size", "parameters")
+    rows = rows.filter((pl.n_unique("parameters") > 1).over("rule")).sort("rule", "parameters", "suite")
+    if rows.is_empty():
+        raise NoData("no rule ran on models of several sizes")
+    return rows
+
+
+def _cost(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    if table.is_empty():
+        raise NoData("no job of this study was measured")
+    return table.group_by(keys, maintain_order=True).agg(
+        pl.len().alias("jobs"),
+        pl.sum("seconds"),
+        pl.mean("seconds").alias("seconds_per_job"),
+        pl.max("seconds").alias("longest_seconds"),
+        pl.sum("cpu_seconds"),
+        pl.max("peak_memory_mib"),
+    )
+
+
 def facts(rows: pl.DataFrame) -> dict[str, str]:
     """What a caption may state about the plotted rows: field -> "240", "1 to 3", or words where none is recorded."""
     fields = ("queries", "pairs", "seeds", "batches", "batch_size", "layers", "fraction")

@@ -49,6 +49,12 @@ QUESTIONS: dict[str, Question] = {
         "The same measures at successive checkpoints of one training run. Steps are on a log axis; step 0, the "
         "initialisation, stands left of the break in the axis.",
     ),
+    "cost": Question(
+        "Where time and memory went",
+        "What each job of the study took when it last ran, on whatever machine that was. Time is by the clock. "
+        "Memory is the most that was seen of a job's processes, by looks that are half a second apart at first and "
+        "half a minute apart later: a lower bound, and nothing for jobs of less than a second.",
+    ),
 }
 
 
@@ -204,5 +210,19 @@ FIGURES: dict[str, Figure] = {
         caption="A panel per model, a line per estimator; all token positions; average over {layers} layers. TwoNN "
         "is followed by the fraction of the distance ratios it is fitted on; MADA: manifold-adaptive dimension "
         "estimation; MoM: method of moments. " + _LAYER_ERROR,
+    ),
+    "cost_by_rule": Figure(
+        table="benchmarks",
+        question="cost",
+        title="Time and memory by rule",
+        caption="Bars: the time of all jobs of a rule, added up as if they had run one after another. Points: the "
+        "peak memory of the job that took most, on a logarithmic axis.",
+    ),
+    "cost_by_size": Figure(
+        table="benchmarks",
+        question="cost",
+        title="Time and memory by model size",
+        caption="A line is a rule, a point a model: the mean time of the rule's jobs on it, and the peak memory of "
+        "the job that took most. Rules that ran on models of one size only are left out. The axes are logarithmic.",
     ),
 }

@@ -135,7 +135,10 @@ def finish(figure: Figure, x: str, y: str, legend: bool = False) -> Figure:
             for ax in named
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=6)
+        columns = min(
+            6, 140 // (8 + max(map(len, handles), default=0))
+        )  # characters across a page, and a name's
+        figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=columns)
     else:
         for ax in named:
             _label_ends(ax)

@@ -214,6 +214,43 @@ def intrinsic_dimension_estimators(rows: pl.DataFrame) -> Figure:
     return style.finish(figure, STEP_LABEL, DIMENSION_LABEL + " (average over layers)", legend=True)
 
 
+@_figure(figure_data.cost_by_rule)
+def cost_by_rule(rows: pl.DataFrame) -> Figure:
+    """Time of all jobs, as bars, and highest peak memory, as points, of every rule."""
+    figure, (time, memory) = style.panels(2, columns=2, height=0.3 + 0.16 * rows.height)
+    places = range(rows.height)
+    bars = time.barh(places, rows["seconds"] / 60, color=style.BLUE, height=0.7)
+    jobs = [f"{count:,} job{'s' * (count > 1)}" for count in rows["jobs"]]
+    time.bar_label(bars, jobs, padding=3, fontsize=style.FONT - 2, color="0.3")
+    memory.plot(rows["peak_memory_mib"], places, "o", color=style.VERMILION)
+    memory.set_xscale("log")
+    time.set_yticks(places, labels=[name.replace("_", " ") for name in rows["rule"]])
+    time.set_ylim(rows.height - 0.4, -0.6)  # the first on top
+    time.margins(x=0.2)  # room for the words at the longest bar
+    for ax, title in ((time, "Minutes of all jobs"), (memory, "Peak memory of a job (MiB)")):
+        ax.grid(axis="x")
+        ax.set_title(title)
+    return figure
+
+
+@_figure(figure_data.cost_by_size)
+def cost_by_size(rows: pl.DataFrame) -> Figure:
+    """Time of a job and its peak memory against the model's number of parameters: a line per rule."""
+    figure, axes = style.panels(2, columns=2, height=2.6, one_y_axis=False)
+    looks = style.styles(rows["rule"].unique())
+    panels = (
+        ("seconds_per_job", "Seconds of a job, mean"),
+        ("peak_memory_mib", "Peak memory of a job (MiB)"),
+    )
+    for ax, (column, title) in zip(axes, panels, strict=True):
+        for rule, look in looks.items():
+            line = rows.filter(rule=rule).drop_nulls(column)
+            style.curve(ax, line, "parameters", column, label=rule.replace("_", " "), **look)
+        ax.set(xscale="log", yscale="log")
+        ax.set_title(title)
+    return style.finish(figure, "Parameters of the model", "", legend=True)
+
+
 def save(figure: Figure, stem: str | Path) -> None:
     """Write `stem`.svg and `stem`.png (200 dots per inch); equal figures give equal bytes."""
     for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):

@@ -48,7 +48,7 @@ def render(
 ) -> str:
     """The page: `tables` by name; `figures` as name -> SVG file, in any order; returns HTML."""
     drawn = [name for name in FIGURES if name in figures]
-    frames = tables.values()
+    frames = [table for name, table in tables.items() if name != "benchmarks"]  # what was measured
     return _environment().get_template(TEMPLATE).render(
         questions=QUESTIONS,
         plots=[plot(number, name, tables, figures[name]) for number, name in enumerate(drawn, start=1)],
