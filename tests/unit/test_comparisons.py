@@ -20,6 +20,16 @@ def test_every_pair_of_sizes_is_compared_on_its_own_data_set_and_side_with_the_l
     ]
 
 
+def test_the_probability_is_that_the_larger_size_is_better():
+    hard, noise = np.random.default_rng(0).random((2, 200))
+    better, worse = scored(*(hard + 0.1 * noise)), scored(*hard)
+    for small, large, probability in ((better, worse, 0), (worse, better, 1)):
+        scores = {("scidocs", "input", "1b"): small, ("scidocs", "input", "12b"): large}
+        (row,) = comparisons.compare_sizes(scores, 200)
+        assert (row["first"], row["second"], row["probability"]) == ("12b", "1b", probability)
+        assert {row[end] > 0 for end in ("low", "difference", "high")} == {probability == 1}
+
+
 def test_a_comparison_is_the_paired_bootstrap_of_both_tables_scores():
     first, second = np.random.default_rng(0).random((2, 50))
     row = comparisons.compare(scored(*first), scored(*second), 200)
