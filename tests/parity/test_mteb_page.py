@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import script_job
 import yaml
 from hub_server import HubServer
 from scipy.stats import spearmanr
@@ -40,21 +41,6 @@ configs:
 """
 PAIRS = [("a cat sleeps", "a dog sleeps", 3.0), ("the sun", "a lamp", 1.0), ("big", "large", 5.0)]
 PAIRS += [("wet rain", "dry sand", 0.5), ("he runs", "he walks", 3.5)]
-# runs a script as Snakemake would
-SCRIPT = """
-import json, runpy, sys
-from types import SimpleNamespace
-
-class Names(list):
-    def __init__(self, named):
-        super().__init__(named.values())
-        self.__dict__.update(named)
-
-job = json.loads(sys.argv[2])
-names = {name: Names(job.get(name, {})) for name in ("input", "output", "wildcards", "params")}
-names |= {"threads": 1, "resources": {}, "log": ["log"]}
-runpy.run_path(sys.argv[1], {"snakemake": SimpleNamespace(**names)})
-"""
 
 
 def lines(path: Path, rows: list[dict]) -> None:
@@ -100,18 +86,9 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def run(hub, study):
-    """Run Python in the study's folder, with caches of its own; returns what it printed."""
-    home = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(study / "home"), "MTEB_CACHE": str(study / "mteb")}
-
-    def python(code: str, *arguments: str) -> str:
-        command = [sys.executable, "-c", code, *arguments]
-        ended = subprocess.run(command, cwd=study, env=os.environ | home, capture_output=True, text=True)
-        log = study / "log"
-        assert ended.returncode == 0, ended.stderr + (log.read_text() if log.exists() else "")
-        return ended.stdout
-
-    return python
+def environment(hub, study):
+    """The hub, and caches of our own."""
+    return {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(study / "home"), "MTEB_CACHE": str(study / "mteb")}
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +120,13 @@ def test_the_study_on_the_page_is_one():
     grids.build(study, load_suites(ROOT / "suites"))
 
 
-def test_the_example_runs_and_scores_what_the_rules_score(run, study, minilm):
+def test_the_example_runs_and_scores_what_the_rules_score(environment, study, minilm):
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     export = "from lmshape.inputs import datasets; datasets.export_mteb('SCIDOCS', 'scidocs')"
-    said = dict(line.split() for line in run(example + export).splitlines())
+    command = [sys.executable, "-c", example + export]
+    ended = subprocess.run(command, cwd=study, env=os.environ | environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    said = dict(line.split() for line in ended.stdout.splitlines())
     assert list(said) == ["SCIDOCS", "STS12"]
 
     dataset, (table, tokenizer) = datasets.read(study / "scidocs"), minilm
@@ -160,21 +140,22 @@ def test_the_example_runs_and_scores_what_the_rules_score(run, study, minilm):
     assert float(said["STS12"]) == pytest.approx(cosine_spearman(table[:, :128], tokenizer), abs=1e-5)
 
 
-def test_a_task_of_a_study_is_scored_with_the_studys_length(run, study, minilm):
-    fetch = {"wildcards": {"task": "STS12"}, "output": {"data": "task"}}
-    run(SCRIPT, str(ROOT / "scripts/fetch_task.py"), json.dumps(fetch))
-    results = study / "results/embedded"
-    job = {
-        "input": {
+def test_a_task_of_a_study_is_scored_with_the_studys_length(environment, study, minilm):
+    task, results = {"task": "STS12"}, "results/embedded"
+    script_job.run("fetch_task", study, environment=environment, params=task, output={"data": "task"})
+    script_job.run(
+        "mteb_task",
+        study,
+        environment=environment,
+        input={
             "data": "task",
-            "tokenizer": str(results / "tokenizers/bert-uncased"),
-            "table": str(results / "embeddings/minilm/22.7m/main/input.safetensors"),
+            "tokenizer": f"{results}/tokenizers/bert-uncased",
+            "table": f"{results}/embeddings/minilm/22.7m/main/input.safetensors",
         },
-        "output": {"rows": "rows.parquet"},
-        "wildcards": {"task": "STS12", "suite": "s", "size": "z", "checkpoint": "main", "side": "input"},
-        "params": {"columns": {}, "tokenizer": "t", "precision": "float32", "max_length": 4},
-    }
-    run(SCRIPT, str(ROOT / "scripts/mteb_task.py"), json.dumps(job))
+        output={"rows": "rows.parquet"},
+        params={"columns": {}, "tokenizer": "t", "precision": "float32", "max_length": 4},
+        wildcards=task | {"suite": "s", "size": "z", "checkpoint": "main", "side": "input"},
+    )
     (row,) = pl.read_parquet(study / "rows.parquet").to_dicts()
     assert (row["task"], row["metric"], row["reason"]) == ("STS12", "cosine_spearman", None)
     assert row["dataset_revision"] == REVISIONS["mteb/sts12-sts"]

@@ -1,40 +1,19 @@
 """Jobs that score tables import nothing heavy: there are thousands of them, and mteb alone takes five seconds."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import script_job
 from counted import counts, matrix
 
 from lmshape import word_similarity
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.inputs.datasets import Dataset, Document
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 MODELS = {"mteb", "sentence_transformers", "transformers"}
 SEEN = "numpy"  # every job imports it: what is imported is seen
-# runs a script as Snakemake would, then notes which of the packages it was told of are imported
-RUN = """
-import json, runpy, sys
-
-class Names(list):
-    def __init__(self, named):
-        super().__init__(named.values())
-        self.__dict__.update(named)
-
-class Job:
-    def __init__(self, log, threads, resources, **names):
-        self.log, self.threads, self.resources = log, threads, resources
-        self.__dict__.update({name: Names(named) for name, named in names.items()})
-
-script, job, packages, answer = sys.argv[1], *map(json.loads, sys.argv[2:4]), sys.argv[4]
-runpy.run_path(script, {"snakemake": Job(**job)})
-json.dump(sorted(set(packages) & set(sys.modules)), open(answer, "w"))
-"""
 TABLE = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
 DOCUMENTS = {"d1": [0, 1], "d2": [2, 3, 3], "d3": [4]}
 QUERIES = {"q1": [0], "q2": [3, 4]}
@@ -57,13 +36,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def imported(packages: set[str], script: str, folder: Path, **names: dict) -> list[str]:
-    """Which of `packages` a script has imported when it is done; it logs to `folder`."""
-    job = {"log": [str(folder / "log")], "threads": 1, "resources": {}, **names}
-    settings = [json.dumps(job), json.dumps([SEEN, *packages]), str(folder / "answer.json")]
-    command = [sys.executable, "-c", RUN, str(SCRIPTS / f"{script}.py"), *settings]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert ended.returncode == 0, (folder / "log").read_text() + ended.stderr
-    return json.loads((folder / "answer.json").read_text())
+    """Which of `packages`, and of what is seen for sure, a script has imported when it is done."""
+    return script_job.run(script, folder, [SEEN, *packages], **names)
 
 
 @pytest.mark.parametrize("ablation", ["original", "crop-2", "pca-2", "centered"])

@@ -1,0 +1,77 @@
+"""The tables that a job of retrieval writes: two runs give the same, and so does any order of its data set."""
+
+import numpy as np
+import polars as pl
+import pytest
+import script_job
+import word_tokenizer
+
+from lmshape.inputs import checkpoints, datasets, tokens
+from lmshape.inputs.datasets import Dataset, Document
+from lmshape.retrieval import METRICS
+
+RNG = np.random.default_rng(0)
+WORDS = [f"w{number}" for number in range(30)]
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    """90 documents, of which many score alike: of fifteen texts, or of the words of one of them in another order."""
+    texts = [RNG.choice(WORDS, 12).tolist() for _ in range(15)]
+    mixed = [" ".join(RNG.permutation(texts[RNG.integers(15)])) for _ in range(87)]
+    documents = [Document(f"d{number}", "", text) for number, text in enumerate([*mixed, "", "", "w1"])]
+    queries = {f"q{number}": " ".join(RNG.choice(WORDS, 4)) for number in range(20)}
+    qrels = {
+        query: {f"d{number}": int(RNG.integers(-1, 4)) for number in RNG.choice(90, 25, replace=False)}
+        for query in list(queries)[:-1]
+    }
+    return Dataset(documents, queries, qrels)
+
+
+def permuted(dataset: Dataset) -> Dataset:
+    """The same in another order."""
+
+    def mix(mapping: dict) -> dict:
+        return {key: mapping[key] for key in RNG.permutation(list(mapping)).tolist()}
+
+    documents = [dataset.documents[place] for place in RNG.permutation(len(dataset.documents))]
+    qrels = {query: mix(grades) for query, grades in mix(dataset.qrels).items()}
+    return Dataset(documents, mix(dataset.queries), qrels)
+
+
+@pytest.mark.parametrize(("ablation", "seed", "width"), [("original", "none", 8), ("pad-24", "3", 24)])
+def test_two_runs_and_any_order_of_documents_queries_and_judgements_give_identical_tables(
+    dataset, ablation, seed, width, tmp_path
+):
+    table = RNG.standard_normal((40, 8)).astype(np.float32)
+    checkpoints.save(
+        checkpoints.Embedding(table, "float32", "F32", "embed", False), tmp_path / "input.safetensors", "r1"
+    )
+    tokenizer = word_tokenizer.save(tmp_path, WORDS)
+    found = []
+    for number, given in enumerate((dataset, dataset, permuted(dataset))):
+        folder = tmp_path / f"run{number}"
+        datasets.write(given, folder / "dataset")
+        tokens.save(
+            tokens.count(datasets.read(folder / "dataset"), tokenizer, "words"), folder / "counts.npz"
+        )
+        script_job.run(
+            "retrieve",
+            folder,
+            input={
+                "dataset": "dataset",
+                "counts": "counts.npz",
+                "table": str(tmp_path / "input.safetensors"),
+            },
+            output={"rows": "rows.parquet", "queries": "queries.parquet"},
+            params={"columns": {"suite": "s"}, "precision": "float32", "bootstrap": 50},
+            wildcards={"side": "input", "ablation": ablation, "seed": seed, "dataset": "d"},
+        )
+        found.append([pl.read_parquet(folder / name) for name in ("rows.parquet", "queries.parquet")])
+    (rows, queries), *others = found
+    assert rows["metric"].to_list() == list(METRICS)
+    assert rows["width"].unique().to_list() == [width] and rows["zero_documents"].unique().to_list() == [2]
+    assert queries.height == 19 and rows["value"].min() > 0
+    for other_rows, other_queries in others:
+        assert rows.equals(other_rows)
+        assert queries.equals(other_queries)
