@@ -16,13 +16,13 @@ WORDS = [f"w{number}" for number in range(30)]
 
 @pytest.fixture(scope="module")
 def dataset():
-    """90 documents, of which many score alike: of fifteen texts, or of the words of one of them in another order."""
+    """1,300 documents of the words of fifteen texts: the thousand that are looked at end among equal scores."""
     texts = [RNG.choice(WORDS, 12).tolist() for _ in range(15)]
-    mixed = [" ".join(RNG.permutation(texts[RNG.integers(15)])) for _ in range(87)]
+    mixed = [" ".join(RNG.permutation(texts[RNG.integers(15)])) for _ in range(1297)]
     documents = [Document(f"d{number}", "", text) for number, text in enumerate([*mixed, "", "", "w1"])]
     queries = {f"q{number}": " ".join(RNG.choice(WORDS, 4)) for number in range(20)}
     qrels = {
-        query: {f"d{number}": int(RNG.integers(-1, 4)) for number in RNG.choice(90, 25, replace=False)}
+        query: {f"d{number}": int(RNG.integers(-1, 4)) for number in RNG.choice(1300, 60, replace=False)}
         for query in list(queries)[:-1]
     }
     return Dataset(documents, queries, qrels)
@@ -71,7 +71,10 @@ def test_two_runs_and_any_order_of_documents_queries_and_judgements_give_identic
     (rows, queries), *others = found
     assert rows["metric"].to_list() == list(METRICS)
     assert rows["width"].unique().to_list() == [width] and rows["zero_documents"].unique().to_list() == [2]
-    assert queries.height == 19 and rows["value"].min() > 0
+    assert (
+        queries.height == 19
+        and rows.filter(metric="recall_at_1000")["value"].is_between(0.5, 1, "none").all()
+    )
     for other_rows, other_queries in others:
         assert rows.equals(other_rows)
         assert queries.equals(other_queries)
