@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers as tf
 from fake_model import FakeModel, sequences
+from simulated_device import REAL
 from torch import nn
 
 from lmshape.models import layers
@@ -157,14 +158,27 @@ def test_trap_23_a_model_is_never_run_in_tf32(family):
     assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
 
 
-def test_a_second_run_with_the_same_seed_is_the_same_to_the_last_bit(family, tmp_path):
+@pytest.mark.parametrize("device", REAL)
+def test_a_second_run_with_the_same_seed_is_the_same_to_the_last_bit(family, device, tmp_path):
     name, folder, _ = family
     architecture = MODELS[name][0]
     files = []
     for _ in range(2):
-        found = read(folder, tmp_path, architecture, seed=3)
+        found = read(folder, tmp_path, architecture, seed=3, device=device)
         files.append([(found.folder / f"{stack}.npy").read_bytes() for stack in found.stacks])
     assert files[0] == files[1]
+
+
+@pytest.mark.parametrize("device", REAL[1:])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_a_gpu_gives_the_states_of_the_host_within_its_rounding(family, device, dtype, tmp_path):
+    name, folder, _ = family
+    architecture = MODELS[name][0]
+    wanted = every_state(read(folder, tmp_path, architecture, dtype=dtype))
+    found = every_state(read(folder, tmp_path, architecture, dtype=dtype, device=device))
+    for stack, states in wanted.items():
+        error = np.abs(found[stack] - states).mean() / np.abs(states).mean()
+        assert error < {"float32": 1e-5, "bfloat16": 0.02, "float16": 0.003}[dtype]
 
 
 def test_batches_shrink_until_they_fit_and_nothing_is_lost():

@@ -17,13 +17,11 @@ def distinct(X: Any) -> tuple[Any, int]:
 
     Rows are compared by value, so 0 and -0 are the same.
     """
-    xp = array_namespace(X)
     host = np.asarray(to_device(X, "cpu")) + 0.0  # turns -0 into 0: rows are compared as bytes
     first = {row.tobytes(): index for index, row in reversed(list(enumerate(host)))}
     if len(first) == len(host):
         return X, 0
-    kept = xp.asarray(sorted(first.values()), device=device(X))
-    return xp.take(X, kept, axis=0), len(host) - len(first)
+    return X[sorted(first.values())], len(host) - len(first)
 
 
 def nearest_distances(X: Any, k: int) -> np.ndarray:
