@@ -11,6 +11,29 @@ def hidden_states_setting(name):
     return STUDY.hidden_states and getattr(STUDY.hidden_states, name)
 
 
+def host_memory(wildcards, attempt):
+    """MB for a job that runs a model: its weights once, in the precision that they are run in, and some room.
+
+    transformers maps the file of a checkpoint and holds only what it converts. A model that fits a GPU needs far less;
+    of one that does not, the host holds the rest.
+    """
+    bytes_each = 4 if STUDY.hidden_states.dtype == "float32" else 2
+    return int((2500 + 1.2 * bytes_each * model_parameters(wildcards)) * attempt)
+
+
+def running_time(wildcards, attempt):
+    """Minutes to load a model, from a slow disk if need be, and to run it, in part from the host's memory if need be."""
+    return int((60 + model_parameters(wildcards) / 50) * attempt)
+
+
+def measuring_time(wildcards, attempt):
+    """Minutes for a measure on all layers, three times what one core took: 5 s a batch of 4096 x 5120."""
+    settings, size = STUDY.hidden_states, size_of(wildcards)
+    seconds = 5 * (settings.batch_size / 4096) ** 2 * size.width / 5120
+    batches = 2 * (size.layers + 1) * settings.batches  # with and without first positions
+    return int((30 + 3 * batches * seconds / 60) * attempt)
+
+
 rule hidden_states:
     input:
         model=model_folder,
@@ -25,8 +48,8 @@ rule hidden_states:
         "../../envs/models.yaml"
     threads: 1
     resources:
-        mem_mb=lambda wildcards, attempt: int((2500 + 12 * model_parameters(wildcards)) * attempt),
-        runtime=more(120),
+        mem_mb=host_memory,
+        runtime=running_time,
         gpu=1,
     params:
         within=within,
@@ -51,7 +74,7 @@ rule measure_anisotropy:
     threads: 1
     resources:
         mem_mb=more(3000),
-        runtime=more(60),
+        runtime=measuring_time,
     params:
         columns=model_columns,
         batch_size=hidden_states_setting("batch_size"),
@@ -74,7 +97,7 @@ rule estimate_intrinsic_dimension:
     threads: 1
     resources:
         mem_mb=more(3000),
-        runtime=more(120),
+        runtime=measuring_time,
     params:
         columns=model_columns,
         batch_size=hidden_states_setting("batch_size"),
