@@ -31,14 +31,28 @@ def test_the_block_in_use_is_the_whole_matrix_bit_for_bit():
     assert np.array_equal(RandomColumns(rows, 1088, 42, 0, 1088).array(), whole(rows, 1088, 42))
 
 
-def test_the_random_ablation_is_the_first_columns_of_the_widest_table():
-    table = np.zeros((40, 96), np.float32)
-    (panel,) = apply(Ablation.parse("random"), table, 40, seed=42)
-    assert np.array_equal(panel.array(), whole(40, RANDOM_WIDTH, 42)[:, :96])
+@pytest.mark.parametrize("block", [16, 48, 112, 4096])
+def test_the_random_ablation_is_the_first_columns_of_the_widest_table(block, monkeypatch):
+    monkeypatch.setattr(random_tables, "BLOCK", block)
+    table = np.zeros((150, 96), np.float32)
+    (panel,) = apply(Ablation.parse("random"), table, 150, seed=42)
+    assert np.array_equal(panel.array(), whole(150, RANDOM_WIDTH, 42)[:, :96])
 
 
-def test_padding_is_the_last_columns_of_a_table_of_the_padded_width():
-    table = np.ones((40, 96), np.float32)
-    first, padding = apply(Ablation.parse("pad-160"), table, 40, seed=42)
+@pytest.mark.parametrize("block", [16, 48, 112, 4096])
+@pytest.mark.parametrize("padded", [97, 160, 1000])
+def test_padding_is_the_last_columns_of_a_table_of_the_padded_width(block, padded, monkeypatch):
+    monkeypatch.setattr(random_tables, "BLOCK", block)
+    table = np.ones((150, 96), np.float32)
+    first, padding = apply(Ablation.parse(f"pad-{padded}"), table, 150, seed=42)
     assert first is table
-    assert np.array_equal(padding.array(), whole(40, 160, 42)[:, 96:])
+    assert np.array_equal(padding.array(), whole(150, padded, 42)[:, 96:])
+
+
+def test_of_blooms_table_no_more_than_a_block_is_ever_there():
+    rows, deviation = 250_880, (2 / (250_880 + RANDOM_WIDTH)) ** 0.5  # xavier_normal_
+    _, block = next(RandomColumns(rows, RANDOM_WIDTH, 42, 0, RANDOM_WIDTH).blocks())
+    assert block.untyped_storage().nbytes() == random_tables.BLOCK * RANDOM_WIDTH * 2  # 112 MiB, not 6.7 GiB
+    start = torch.empty(64, RANDOM_WIDTH, dtype=torch.bfloat16)
+    start.normal_(0, deviation, generator=torch.Generator().manual_seed(42))
+    assert torch.equal(block[:64], start)

@@ -18,7 +18,7 @@ from lmshape.numerics import bootstrap
 from lmshape.numerics.ablation import apply
 from lmshape.numerics.ranking import Found, search
 from lmshape.retrieval import METRICS
-from lmshape.study.ablation_names import Ablation
+from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.exists(), reason=f"needs {SHARED}")
@@ -145,9 +145,17 @@ def test_the_bridge_drops_a_querys_own_document_where_the_task_does(table, token
     assert kept.values["ndcg_at_10"].mean() < theirs["ndcg_at_10"] - 0.01
 
 
-def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts, table, tokenizer):
-    loaded = tokens.load_tokenizer(tokenizer)
+@pytest.mark.parametrize("ablation", ["original", "crop-7", "pad-40", "random"])
+def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts, table, tokenizer, ablation):
+    chosen, loaded = Ablation.parse(ablation), tokens.load_tokenizer(tokenizer)
+    panels = apply(chosen, table, counts.vocabulary, 42 if chosen.random else None)
     rows = torch.from_numpy(table).bfloat16()
+    if chosen.random:
+        torch.manual_seed(42)
+        drawn = torch.empty((len(table), chosen.size or RANDOM_WIDTH), dtype=torch.bfloat16)
+        torch.nn.init.xavier_normal_(drawn)
+        rows = torch.cat([rows, drawn[:, 24:]], dim=1) if chosen.size else drawn
+    rows = rows[:, : chosen.width(24)]
 
     def pooled(text):
         ids = loaded(text)["input_ids"]
@@ -162,13 +170,14 @@ def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts
         q: dict(zip(ids, row.tolist(), strict=True)) for q, row in zip(small.queries, cosines, strict=True)
     }
 
-    found = search(counts, list(small.queries), [table], [24], len(ids), "published")[24].run
+    width = chosen.width(24)
+    found = search(counts, list(small.queries), panels, [width], len(ids), "published")[width].run
     for query in run:
         assert found[query] == pytest.approx(run[query], abs=1e-6)
     theirs = retrieval.evaluate(Found(run, 0, 0), small.qrels)
-    ours = retrieval.score(counts, [table], small.qrels, "published")
+    ours = retrieval.score(counts, panels, small.qrels, "published")
     assert ours.values["ndcg_at_10"].mean() == pytest.approx(theirs.values["ndcg_at_10"].mean(), abs=1e-4)
-    exact = retrieval.score(counts, [table], small.qrels)
+    exact = retrieval.score(counts, panels, small.qrels)
     assert not np.array_equal(exact.values["ndcg_at_1000"], ours.values["ndcg_at_1000"])
 
 
