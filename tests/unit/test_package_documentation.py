@@ -88,6 +88,11 @@ def test_the_number_of_queries_is_bounded_and_their_choice_is_stable(package):
     assert len(few.queries) == 20 and set(fewer.queries) < set(few.queries)
 
 
+def test_packages_without_a_query_are_named(package):
+    with pytest.raises(LmshapeError, match="no docstring of mypackage has a summary and a text"):
+        documentation.build([package(a="def f():\n    pass\n")], 10)
+
+
 @pytest.mark.parametrize("name", ["nonexistent_package", "os", "sys", "numpy.linalg", "-r x"])
 def test_what_is_no_installed_package_is_named_with_the_key_that_lists_it(name):
     with pytest.raises(

@@ -73,6 +73,16 @@ def test_checkpoints_before_the_final_one_get_their_own_ablations():
     ]
 
 
+def test_every_data_set_of_a_study_is_scored_with_every_table():
+    sources = {"own": {"source": "folder", "path": "x"}, "scidocs": {"source": "mteb", "task": "SCIDOCS"}}
+    grid = grids.build(study({"a": {}}, datasets=sources), SUITES)
+    assert names(grid.retrieval) == [
+        f"retrieval/{dataset}/a/{size}/main/input/original/none"
+        for dataset in sources
+        for size in ("small", "large")
+    ]
+
+
 def test_impossible_combinations_are_pruned_with_a_reason():
     grid = grids.build(study({"a": {}}, ablations=["original", "crop-128"]), SUITES)
     assert "retrieval/d/a/large/main/input/crop-128/none" in names(grid.retrieval)

@@ -120,6 +120,13 @@ def test_a_broken_line_is_refused_by_file_and_line(tmp_path):
         word_similarity.read(tmp_path / "pairs.tsv")
 
 
+def test_a_path_is_taken_before_what_a_package_ships(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "simlex999.txt").write_text("hot\tcold\t3\n")
+    assert word_similarity.read(word_similarity.find("simlex999.txt")) == [Pair("hot", "cold", 3)]
+    assert word_similarity.find(str(tmp_path / "simlex999.txt")) == tmp_path / "simlex999.txt"
+
+
 def test_a_file_that_is_nowhere_is_refused():
     with pytest.raises(WordSimilarityError, match="simlex998.txt: no such file"):
         word_similarity.find("simlex998.txt")

@@ -45,7 +45,7 @@ def build(names: list[str], queries: int) -> Dataset:
     """The data set of the docstrings of the packages of these names, with at most `queries` queries.
 
     Queries are taken in the order of a hash of their text, so that which are taken depends on nothing else.
-    LmshapeError names a package that is not installed.
+    LmshapeError names a package that is not installed, or packages without a query in them.
     """
     entries = merge_copies([entry for name in names for entry in read_package(name)])
     documents = [Document(entry.name, "", entry.body) for entry in entries]
@@ -53,6 +53,10 @@ def build(names: list[str], queries: int) -> Dataset:
     asked = [
         e for e in entries if len(e.summary.split()) in QUERY_WORDS and summaries[e.summary.lower()] == 1
     ]
+    if not asked:
+        raise LmshapeError(
+            f"retrieval.datasets: no docstring of {', '.join(names)} has a summary and a text of its own"
+        )
     asked = sorted(asked, key=lambda e: hashlib.sha256(e.summary.encode()).digest())[:queries]
     index = by_last_name(entries)
     qrels = {f"q-{e.name}": {**dict.fromkeys(resolve(e, index), 1), e.name: 2} for e in asked}
