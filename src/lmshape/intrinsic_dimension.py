@@ -126,8 +126,8 @@ def _rows(
     for name, fraction in settings:
         value = failure or cell.over_batches(partial(_estimate, name, fraction, neighbors), graphs)
         errors = _standard_errors(name, fraction, value, [len(graph) for graph in graphs])
-        columns = {"estimator": name, "fraction": fraction, "rows_dropped": dropped}
-        columns["neighbors"] = None if name == "twonn" else neighbors[name]
+        looked_at = None if name == "twonn" else neighbors[name]
+        columns = {"estimator": name, "fraction": fraction, "neighbors": looked_at, "rows_dropped": dropped}
         found.append({**cell.columns, **columns, **value, **errors})
     return found
 
