@@ -1,6 +1,7 @@
 """What the workflow itself costs: parsing and a dry run of 10,000 combinations, and every small job.
 
-The peer is a bare Snakefile with as many jobs, so `ratio` says how much of the dry run is Snakemake's own.
+The peer is a bare Snakefile with as many jobs, so `ratio` says how much of the dry run is Snakemake's own. Ends with
+an error if parsing or the dry run takes longer than a user should wait, or if parsing imports a heavy package.
 """
 
 import re
@@ -15,6 +16,8 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"torch", "transformers", "mteb", "scipy", "seaborn", "polars"}
+PARSE_LIMIT = 3.0  # seconds
+DRY_RUN_LIMIT = 60.0
 SMALL_JOBS = 20
 STUDY = {
     "study": "large",
@@ -88,7 +91,7 @@ def main(folder: Path) -> None:
     chosen = ["--snakefile", str(ROOT / "Snakefile"), "--configfile", str(study)]
     if heavy := heavy_imports(folder, *chosen):
         raise SystemExit(f"parsing the workflow imports {heavy}")
-    parse, _ = snakemake(folder, *chosen, "--list-rules")
+    parse = min(snakemake(folder, *chosen, "--list-rules")[0] for _ in range(3))  # the least disturbed
     seconds, said = snakemake(folder, "retrieval", *chosen, "--dry-run", "--quiet", "rules")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     jobs = int(re.search(r"(?m)^total +(\d+)$", said)[1])
@@ -107,6 +110,9 @@ def main(folder: Path) -> None:
         parse_seconds=parse,
         overhead_seconds_per_job=overhead(folder / "small"),
     )
+    for what, found, limit in (("parsing", parse, PARSE_LIMIT), ("the dry run", seconds, DRY_RUN_LIMIT)):
+        if found > limit:
+            raise SystemExit(f"{what} takes {found:.1f} s, more than {limit:.0f}")
 
 
 if __name__ == "__main__":

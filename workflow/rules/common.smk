@@ -1,6 +1,7 @@
 """What several stages share: code hashes, resources, and the columns that name a combination."""
 
 import os
+from functools import cache
 
 from lmshape.jobs.fingerprint import code as code_hash
 from lmshape.jobs.fingerprint import versions
@@ -25,7 +26,15 @@ SHARED = workflow.enable_cache and "SNAKEMAKE_OUTPUT_CACHE" in os.environ
 
 
 def code(script):
-    """Hash of a script and of the lmshape modules behind it: a rule is stale when it changes."""
+    """Hash of a script and of the lmshape modules behind it: a rule is stale when it changes.
+
+    A function, so that it is computed only where a job of the rule is planned: every job parses this file.
+    """
+    return lambda wildcards: hash_of(script)
+
+
+@cache
+def hash_of(script):
     return code_hash(ROOT / "scripts" / f"{script}.py")
 
 
