@@ -18,7 +18,7 @@ min_version("9.27")
 ROOT = Path(workflow.basedir)
 try:
     SUITES = load_suites(ROOT / "suites")
-    STUDY = load_study(config, ROOT / "config.yaml")
+    STUDY = load_study(config, ROOT / "config.yaml", workflow.overwrite_configfiles)
     GRID = grids.build(STUDY, SUITES)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
@@ -52,5 +52,5 @@ rule all:
     input:
         "<results>/report.html",
         tables(*TABLES),
-        [f"<results>/{path}" for path in GRID.files],  # so that one that is deleted is made again
+        lambda wildcards: [f"<results>/{path}" for path in GRID.files],  # so that one that is deleted is made again
     default_target: True

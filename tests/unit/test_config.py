@@ -78,7 +78,7 @@ def test_neighbours_of_an_estimator_can_be_set_alone():
 
 
 def test_a_whole_study_replaces_the_default_instead_of_merging_into_it():
-    chosen = load_study({"study": "other", "title": "Other", "retrieval": RETRIEVAL}, DEFAULT)
+    chosen = load_study({"study": "other", "title": "Other", "retrieval": RETRIEVAL}, DEFAULT, ["other.yaml"])
     assert list(chosen.retrieval.models) == ["minilm"]
     assert chosen.hidden_states is None and chosen.text is None
 
@@ -90,11 +90,22 @@ def test_a_setting_replaces_one_section_of_the_default():
     assert changed.hidden_states.batch_size == default["hidden_states"]["batch_size"]
 
 
+def test_a_mistake_is_said_of_where_it_was_made(tmp_path):
+    with pytest.raises(ConfigError, match="^mine.yaml cannot be used:"):
+        load_study({"study": "s", "titel": "S"}, DEFAULT, [tmp_path / "mine.yaml"])
+    assert message({"titel": "S"}).startswith("config.yaml with --config titel cannot be used:")
+
+
+def test_the_name_of_the_default_study_can_be_set_alone():
+    renamed = load_study({"study": "trial"}, DEFAULT)
+    assert renamed == load_study({}, DEFAULT).model_copy(update={"study": "trial"})
+
+
 def test_every_suite_and_every_study_of_the_repository_is_valid():
     suites = load_suites(ROOT / "suites")
     assert {"neox-small", "bert-small", "minilm", "smollm2"} <= set(suites)
     for path in [DEFAULT, *(ROOT / "studies").glob("*.yaml")]:
-        assert load_study(yaml.safe_load(path.read_text()), DEFAULT).study
+        assert load_study(yaml.safe_load(path.read_text()), DEFAULT, [path]).study
 
 
 def test_a_suite_must_be_named_as_its_file(tmp_path):

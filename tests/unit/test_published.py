@@ -180,7 +180,7 @@ def test_pythia_has_154_checkpoints():
 
 
 def test_published_study_scores_every_model_that_the_first_seed_printed():
-    study = load_study(read_yaml(ROOT / "studies" / "published.yaml"), ROOT / "config.yaml")
+    study = load_study(read_yaml(ROOT / "studies/published.yaml"), ROOT / "config.yaml", ["published.yaml"])
     grid = build(study, SUITES)
     scored = {(c.model.suite, c.model.size, c.ablation) for c in grid.retrieval}
     scored |= {

@@ -187,6 +187,14 @@ def test_a_suite_trained_here_without_a_text_section_is_told_to_add_one():
         grids.build(study({"neox-small": {}}), load_suites(ROOT / "suites"))
 
 
+def test_a_study_that_measures_nothing_is_told_what_it_can_measure():
+    nothing = Study(study="empty", title="Nothing")
+    with pytest.raises(
+        ConfigError, match="empty measures nothing: .*`retrieval`, `word_similarity` or `hidden"
+    ):
+        grids.build(nothing, SUITES)
+
+
 def test_the_embedded_study_has_two_packaged_and_two_trained_suites():
     grid = grids.build(load_study({}, ROOT / "config.yaml"), load_suites(ROOT / "suites"))
     sources = {name: grid.suites[name].source for name in grid.suite_names}

@@ -4,6 +4,7 @@
 `lmshape.study.suites` (`python docs/generate.py`).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -202,13 +203,14 @@ class Study(Strict):
     )
 
 
-def load_study(config: dict[str, Any], default: Path) -> Study:
+def load_study(config: dict[str, Any], default: Path, files: Sequence[str | Path] = ()) -> Study:
     """The study that Snakemake's `config` describes.
 
-    `--configfile` names a whole study, which is used as it is; without one, `config` holds only the keys of
-    `--config`, which replace those of the `default` file. Lists and mappings of one study therefore never
-    merge into another's.
+    `files` are those that `--configfile` names: a whole study, which is used as it is. Without any, `config` holds
+    the keys of `--config`, which replace those of the `default` file. Lists and mappings of one study therefore
+    never merge into another's.
     """
-    if "study" in config:
-        return parse(Study, config, f"study {config['study']!r}")
-    return parse(Study, {**read_yaml(default), **config}, default.name)
+    if files:
+        return parse(Study, config, " and ".join(Path(file).name for file in files))
+    given = f" with --config {' '.join(config)}" if config else ""
+    return parse(Study, {**read_yaml(default), **config}, f"{default.name}{given}")

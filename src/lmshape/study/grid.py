@@ -5,6 +5,7 @@ Imported by the Snakefile, so by every cluster job: light imports only.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 
 from lmshape.errors import ConfigError
@@ -81,7 +82,7 @@ class Grid:
         if self.study.hidden_states:
             self.hidden_states = select(self.study.hidden_states.models, self.suites, "hidden_states.models")
 
-    @property
+    @cached_property
     def retrieval(self) -> list[Combination]:
         """What is scored on retrieval."""
         return [combination for combination in self.scored if combination.measure == "retrieval"]
@@ -93,7 +94,7 @@ class Grid:
         originals = [c for c in finished if c.ablation == "original"]
         return sorted(originals, key=lambda c: facts.sizes[c.model.size].parameters)
 
-    @property
+    @cached_property
     def published(self) -> list[str]:
         """The data sets on which scores of this study can be set beside published ones."""
         known = {c.dataset for c in self.retrieval if c.model.suite in PUBLISHED_SUITES}
@@ -102,7 +103,7 @@ class Grid:
             name for name, d in datasets if d.source == "mteb" and d.task == PUBLISHED_TASK and name in known
         ]
 
-    @property
+    @cached_property
     def tokenizers(self) -> dict[str, Model]:
         """Every tokenizer of the study, with the model it is read from."""
         found: dict[str, Model] = {}
@@ -111,7 +112,7 @@ class Grid:
             found.setdefault(suite.tokenizer, Model(model.suite, next(iter(suite.sizes)), suite.final))
         return found
 
-    @property
+    @cached_property
     def tables(self) -> dict[str, dict[str, list[str]]]:
         """Table -> group -> the files its rows come from, below `results/<study>/`.
 
@@ -158,12 +159,12 @@ class Grid:
         sizes = [size for s in suites.values() if s.tokenizer == tokenizer for size in s.sizes.values()]
         return max(size.vocabulary_rows for size in sizes)
 
-    @property
+    @cached_property
     def suite_names(self) -> list[str]:
         """The suites of the study."""
         return list(dict.fromkeys(model.suite for model in self.models))
 
-    @property
+    @cached_property
     def models(self) -> list[Model]:
         """Every model that some measure reads, once, in order of appearance."""
         return list(dict.fromkeys([c.model for c in self.scored] + self.hidden_states))
@@ -171,6 +172,10 @@ class Grid:
 
 def build(study: Study, suites: dict[str, Suite]) -> Grid:
     """The grid of `study`; ConfigError names what cannot be."""
+    if not (study.retrieval or study.word_similarity or study.hidden_states):
+        raise ConfigError(
+            f"study {study.study} measures nothing: add a section `retrieval`, `word_similarity` or `hidden_states`"
+        )
     grid = Grid(study, suites)
     trained = [m.suite for m in grid.models if suites[m.suite].source == "pretraining"]
     if (trained or grid.hidden_states) and not study.text:
