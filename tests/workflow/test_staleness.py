@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from lmshape.report.figure_list import FIGURES
+from lmshape.study import grid
 
 ROOT = Path(__file__).parents[2]
 STUB = """
@@ -89,9 +90,9 @@ class Copy:
         assert ended.returncode == 0, ended.stdout
         return ended.stdout
 
-    def stale(self, reason: str = "") -> set[str]:
+    def stale(self, reason: str = "", **environment: str) -> set[str]:
         """The first output of every job that a run would do (for a `reason`), below the study's results."""
-        said = self.snakemake("--dry-run")
+        said = self.snakemake("--dry-run", **environment)
         jobs = re.findall(
             r"(?m)^    output: results/small/([^,\n]*).*(?:\n    .*)*?\n    reason: (.*)$", said
         )
@@ -156,7 +157,7 @@ COST = {"tables/benchmarks.parquet"} | figures("benchmarks")  # what jobs took c
 
 def gathered(table: str, *suites: str) -> set[str]:
     """What follows from new rows of some suites in one table."""
-    by_suite = {f"tables/by_suite/{table}/{suite}.parquet" for suite in suites}
+    by_suite = {f"tables/by_suite/{table}/{suite}.parquet" for suite in suites if table not in grid.SUMMARIES}
     return by_suite | {f"tables/{table}.parquet", "report.html"} | figures(table) | COST
 
 
@@ -228,6 +229,22 @@ def test_trap_1_code_makes_stale_the_rules_that_use_it_and_what_follows(copy, mo
         assert copy.stale() == stale
 
 
+def test_with_hidden_states_that_were_kept_the_code_of_a_measure_makes_stale_that_measure_alone(
+    copy, snakemake, tmp_path
+):
+    """What docs/extending.md tells people to do while they work on a measure."""
+    shutil.copytree(copy.folder, tmp_path / "kept")
+    kept = Copy(tmp_path / "kept", snakemake)
+    kept.snakemake("--notemp", "--forcerun", "hidden_states", "--quiet", "all")
+    path = "src/lmshape/anisotropy.py"
+    text = (kept.folder / path).read_text()
+    rows = {f"anisotropy/{model}.parquet" for model in MEASURED}
+    bells = {f"anisotropy_bells/{suite}.parquet" for suite in ("toy", "grown")}
+    follows = gathered("anisotropy", "toy", "grown") | gathered("anisotropy_bells", "toy", "grown")
+    with kept.changed(path, (text, text + FUNCTION)):
+        assert kept.stale() == rows | bells | follows
+
+
 def test_trap_1_a_script_makes_stale_its_own_rule_and_what_follows(copy):
     with copy.changed("scripts/retrieve.py", ("import pathlib", "import pathlib\n\nLIMIT = 1")):
         assert copy.stale() == retrieval(*SCORED)
@@ -247,6 +264,15 @@ def test_trap_1_comments_docstrings_and_formatting_make_nothing_stale(copy, path
     commented = text.replace("\nimport ", "\n\n# A comment.\nimport ")
     with copy.changed(path, (text, f'"""Another docstring."""\n{commented}\n\n\n"""The end."""\n')):
         assert copy.stale() == set()
+
+
+def test_another_version_of_a_package_makes_stale_what_is_made_of_its_data(copy, tmp_path):
+    (tmp_path / "gensim").mkdir()
+    (tmp_path / "gensim/__init__.py").touch()
+    (tmp_path / "gensim-99.dist-info").mkdir()
+    (tmp_path / "gensim-99.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: gensim\nVersion: 99\n")
+    upgraded = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(copy.folder / "src")])}
+    assert copy.stale("Params have changed", **upgraded) == {"text/pretraining.jsonl"}
 
 
 # --- configuration ---------------------------------------------------------------------------------------

@@ -1,10 +1,21 @@
-"""One tidy table for every measure: first for each suite, then over suites.
+"""One tidy table for every measure: first for each suite, then over suites; of summaries, over suites at once.
 
-Reads what the measures wrote.
+Reads what the measures and summaries wrote.
 Writes <results>/tables/by_suite/{table}/{suite}.parquet, and <results>/tables/{table}.parquet and .csv.
 """
 
 TABLES = GRID.tables
+
+
+def parts(wildcards):
+    """What a table is gathered from: its parts by suite, or a summary's files.
+
+    So no job of `suite_table` waits for another, and a cluster may run any of them in one submission.
+    """
+    name = wildcards.table
+    if name in grids.SUMMARIES:
+        return [f"<results>/{path}" for paths in TABLES[name].values() for path in paths]
+    return [f"<results>/tables/by_suite/{name}/{suite}.parquet" for suite in TABLES[name]]
 
 
 rule suite_table:
@@ -30,7 +41,7 @@ rule suite_table:
 
 rule table:
     input:
-        lambda wildcards: [f"<results>/tables/by_suite/{wildcards.table}/{s}.parquet" for s in TABLES[wildcards.table]],
+        parts,
     output:
         "<results>/tables/{table}.parquet",
         "<results>/tables/{table}.csv",

@@ -14,6 +14,8 @@ from lmshape.study.config import Models, Study
 from lmshape.study.strict import closest
 from lmshape.study.suites import Suite
 
+# Tables of what is told of other tables: their rows come as one file to a suite (to a data set, for `published`)
+SUMMARIES = ("comparisons", "published", "anisotropy_bells", "dimension_over_training")
 NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
 # mteb's name of the data set of which `lmshape.report.published` has printed numbers, and the suites it has them of
 PUBLISHED_TASK = "SCIDOCS"
