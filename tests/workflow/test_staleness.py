@@ -270,7 +270,9 @@ def test_another_version_of_a_package_makes_stale_what_is_made_of_its_data(copy,
     (tmp_path / "gensim").mkdir()
     (tmp_path / "gensim/__init__.py").touch()
     (tmp_path / "gensim-99.dist-info").mkdir()
-    (tmp_path / "gensim-99.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: gensim\nVersion: 99\n")
+    (tmp_path / "gensim-99.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: gensim\nVersion: 99\n"
+    )
     upgraded = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(copy.folder / "src")])}
     assert copy.stale("Params have changed", **upgraded) == {"text/pretraining.jsonl"}
 
