@@ -26,6 +26,13 @@ def running_time(wildcards, attempt):
     return int((60 + model_parameters(wildcards) / 50) * attempt)
 
 
+def measuring_memory(wildcards, attempt):
+    """MB for a measure: the vectors of one layer twice, with some of their file, and the work on one batch."""
+    settings = STUDY.hidden_states
+    layer = 4 * settings.batches * settings.batch_size * size_of(wildcards).width / 1e6
+    return int((1500 + 2.5 * layer) * attempt)
+
+
 def measuring_time(wildcards, attempt):
     """Minutes for a measure on all layers, three times what one core took: 5 s a batch of 4096 x 5120."""
     settings, size = STUDY.hidden_states, size_of(wildcards)
@@ -73,7 +80,7 @@ rule measure_anisotropy:
         "../../envs/measures.yaml"
     threads: 1
     resources:
-        mem_mb=more(3000),
+        mem_mb=measuring_memory,
         runtime=measuring_time,
     params:
         columns=model_columns,
@@ -96,7 +103,7 @@ rule estimate_intrinsic_dimension:
         "../../envs/measures.yaml"
     threads: 1
     resources:
-        mem_mb=more(3000),
+        mem_mb=measuring_memory,
         runtime=measuring_time,
     params:
         columns=model_columns,
