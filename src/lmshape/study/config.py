@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from lmshape.study.ablation_names import Ablation
+from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
 from lmshape.study.strict import Name, Strict, parse, read_yaml
 
@@ -58,7 +58,9 @@ RetrievalDataset = Annotated[PackageDocumentation | MtebTask | BeirFolder, Field
 class RandomBaseline(Strict):
     """Random tables by tokenizer, with no model at all."""
 
-    widths: list[int] = Field(min_length=1, description="Widths to score; all come from one pass.")
+    widths: list[Annotated[int, Field(ge=1, le=RANDOM_WIDTH)]] = Field(
+        min_length=1, description=f"Widths to score, up to {RANDOM_WIDTH}; all come from one pass."
+    )
     seeds: list[int] = Field(min_length=1, description="Seeds of the random tables.")
 
 
