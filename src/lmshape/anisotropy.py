@@ -88,7 +88,8 @@ def _gram(X: Any, shift: Any) -> np.ndarray:
             gram = dsyrk(1.0, np.asarray(block).T, beta=1.0, c=gram, overwrite_c=True)
         else:
             gram = gram + block.T @ block
-    return gram if on_host else np.asarray(to_device(gram, "cpu"))
+    # symmetric, so its transpose is itself, by columns: BLAS would copy it for every product otherwise
+    return gram if on_host else np.asarray(to_device(gram, "cpu")).T
 
 
 def _blocks(X: Any, shift: Any) -> Iterator[Any]:
