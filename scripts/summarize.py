@@ -6,8 +6,8 @@ job.start(snakemake)
 
 import polars as pl
 
-from lmshape import profiles
+from lmshape import summaries
 from lmshape.report import tables
 
-summarize = getattr(profiles, snakemake.params.function)
+summarize = getattr(summaries, snakemake.params.function)
 tables.write(summarize(pl.read_parquet(snakemake.input[0])), snakemake.output[0])

@@ -28,9 +28,11 @@ def estimate(
     Raises Unmeasurable, with the reason, where an estimator has no answer: vectors without geometry (see
     `mean_vector`), too few different ones, or too many equal distances.
     """
-    if unknown := set(estimators) - set(NEIGHBORS):
+    if unknown := {*estimators, *neighbors} - set(NEIGHBORS):
         raise ValueError(f"unknown estimators {sorted(unknown)}; there are {', '.join(NEIGHBORS)}")
     neighbors = {**NEIGHBORS, **neighbors}
+    if few := {name: k for name, k in neighbors.items() if k < 2}:
+        raise ValueError(f"every estimator looks at two neighbours or more, not {few}")
     rows, _ = distinct(as_float64(X))
     distances = nearest_distances(rows, max(neighbors[name] for name in estimators))
     return {name: _estimate(name, fraction, neighbors, distances) for name in estimators}

@@ -101,6 +101,13 @@ def test_a_fraction_beyond_its_range_is_an_error(fraction):
 def test_an_unknown_estimator_is_an_error_that_names_the_known():
     with pytest.raises(ValueError, match="'gride'.*twonn, mada, mom"):
         estimate(np.eye(5), ["gride"])
+    with pytest.raises(ValueError, match="'gride'.*twonn, mada, mom"):
+        estimate(np.eye(5), neighbors={"gride": 5})
+
+
+def test_fewer_than_two_neighbours_are_an_error_that_names_the_estimator():
+    with pytest.raises(ValueError, match="two neighbours or more.*'mada': 1"):
+        estimate(np.eye(5), neighbors={"mada": 1})
 
 
 # --- standard error ------------------------------------------------------------------------------------

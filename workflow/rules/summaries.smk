@@ -4,7 +4,7 @@ Reads <results>/tables/by_suite/{anisotropy,intrinsic_dimension}/{suite}.parquet
 Writes <results>/anisotropy_bells/{suite}.parquet and <results>/dimension_over_training/{suite}.parquet.
 """
 
-# summary -> (table it reads, function of lmshape.profiles)
+# summary -> (table it reads, function of lmshape.summaries)
 SUMMARIES = {
     "anisotropy_bells": ("anisotropy", "bells"),
     "dimension_over_training": ("intrinsic_dimension", "training_shapes"),

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from synthetic_tables import all_tables
 
-from lmshape.profiles import bell, bells, rise_and_fall, training_shapes
+from lmshape.summaries import bell, bells, rise_and_fall, training_shapes
 
 # --- bells ---------------------------------------------------------------------------------------------
 
