@@ -164,6 +164,16 @@ def test_the_first_layer_of_a_rotary_decoder_has_one_vector_for_each_token_type(
     assert rows["rows_dropped"].min() > 500
 
 
+def test_what_every_job_took_is_known_by_rule_and_by_size(table):
+    rows = table("benchmarks")
+    scored = ("dataset", "suite", "size", "checkpoint", "side", "ablation", "seed")
+    assert rows.filter(rule="retrieve").height >= table("retrieval").select(scored).n_unique()
+    assert set(rows["rule"]) >= {"text", "pretrain", "hidden_states", "measure_anisotropy", "table", "figure"}
+    assert rows["seconds"].min() > 0 and rows["job"].is_unique().all()
+    hidden = rows.filter(rule="hidden_states")
+    assert hidden["parameters"].null_count() == 0 and hidden["peak_memory_mib"].min() > 100
+
+
 def test_every_figure_is_there_in_both_formats_and_csv_equals_parquet(embedded_study, table):
     figures = embedded_study / "figures"
     stems = {path.stem for path in figures.glob("*.svg")}

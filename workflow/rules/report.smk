@@ -52,6 +52,8 @@ rule benchmarks:
         "<results>/tables/benchmarks.csv",
     log:
         "<logs>/benchmarks.log",
+    benchmark:
+        "<benchmarks>/benchmarks.tsv"
     conda:
         "../../envs/report.yaml"
     threads: 1
@@ -59,7 +61,7 @@ rule benchmarks:
         mem_mb=more(1500),
         runtime=more(15),
     params:
-        folder="<benchmarks>",
+        folder=f"results/{STUDY.study}/benchmarks",
         rules={each.name: strip_wildcard_constraints(each.benchmark) for each in workflow.rules if each.benchmark},
         models=sorted({(m.suite, m.size, SUITES[m.suite].sizes[m.size].parameters) for m in GRID.models}),
         code=code("benchmarks"),

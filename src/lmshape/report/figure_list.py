@@ -52,8 +52,9 @@ QUESTIONS: dict[str, Question] = {
     "cost": Question(
         "Where time and memory went",
         "What each job of the study took when it last ran, on whatever machine that was. Time is by the clock. "
-        "Memory is the most that was seen of a job's processes, by looks that are half a second apart at first and "
-        "half a minute apart later: a lower bound, and nothing for jobs of less than a second.",
+        "Memory is the most that a job's processes were seen to hold, in samples taken every half second at first "
+        "and every half minute later: a lower bound, and nothing for jobs of less than a second. A GPU's own memory "
+        "is not in it.",
     ),
 }
 
