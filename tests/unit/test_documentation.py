@@ -24,6 +24,6 @@ def test_studies_fit_the_schema(path):
     jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(PAGES["study.schema.json"]))
 
 
-@pytest.mark.parametrize("path", (ROOT / "suites").glob("*.yaml"), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*.yaml")), ids=lambda p: p.name)
 def test_suites_fit_the_schema(path):
     jsonschema.validate(yaml.safe_load(path.read_text()), json.loads(PAGES["suite.schema.json"]))

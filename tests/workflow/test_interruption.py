@@ -3,11 +3,13 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -63,8 +65,10 @@ def kill_workflow(run: subprocess.Popen) -> None:
 
 
 def kill_job(run: subprocess.Popen) -> None:
-    """Kill the processes of one job, if one is running; the workflow sees it fail."""
-    for child in children(run.pid)[:1]:
+    """Kill the processes of one job, as soon as one is running; the workflow sees it fail."""
+    while not (jobs := children(run.pid)) and run.poll() is None:
+        time.sleep(0.05)
+    for child in jobs[:1]:
         for process in [child, *children(child)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
@@ -89,12 +93,18 @@ def assert_whole(folder: Path) -> None:
 
 
 def test_a_study_killed_at_ten_random_moments_ends_with_the_same_tables(runs, undisturbed):
-    moments = random.Random(0)
-    for number in range(KILLS):
+    moments, kills = random.Random(0), cycle((kill_everything, kill_workflow, kill_job))
+    killed = 0
+    while killed < KILLS:
         run = runs.start()
-        time.sleep(moments.uniform(1, 12))
-        (kill_everything, kill_workflow, kill_job)[number % 3](run)
-        run.wait()
+        try:
+            assert run.wait(moments.uniform(1, 12)) == 0, (runs.folder / "snakemake.log").read_text()
+            runs.end_everything()
+            shutil.rmtree(runs.folder / "results")  # finished before its moment: once more from the start
+        except subprocess.TimeoutExpired:
+            next(kills)(run)
+            run.wait()
+            killed += 1
         assert_whole(runs.folder)
     runs.end_everything()
     runs.finish()
