@@ -8,9 +8,9 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
-from lmshape.study import grid as grids
-from lmshape.study.config import load_study
 from lmshape.errors import ConfigError
+from lmshape.study import grid
+from lmshape.study.config import load_study
 from lmshape.study.suites import load_suites
 
 min_version("9.27")
@@ -19,7 +19,7 @@ ROOT = Path(workflow.basedir)
 try:
     SUITES = load_suites(ROOT / "suites")
     STUDY = load_study(config, ROOT / "config.yaml", workflow.overwrite_configfiles)
-    GRID = grids.build(STUDY, SUITES)
+    GRID = grid.build(STUDY, SUITES)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 
