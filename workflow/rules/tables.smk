@@ -13,7 +13,7 @@ def parts(wildcards):
     So no job of `suite_table` waits for another, and a cluster may run any of them in one submission.
     """
     name = wildcards.table
-    if name in grids.SUMMARIES:
+    if name in grid.SUMMARIES:
         return [f"<results>/{path}" for paths in TABLES[name].values() for path in paths]
     return [f"<results>/tables/by_suite/{name}/{suite}.parquet" for suite in TABLES[name]]
 
