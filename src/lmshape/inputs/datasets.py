@@ -1,15 +1,15 @@
 """Retrieval data sets in BEIR layout: read, write, check, and export from mteb.
 
 A folder holds corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels/test.tsv (query-id,
-corpus-id, score). `dataset.json` is ours and optional: the revision of the source, and whether a query's own
-document is among the documents. Without it the revision is a hash of the content, and no document is a
-query's own.
+corpus-id, score). What `write` makes has a fourth file, `dataset.json`: the revision of the source, and whether a
+query's own document is among the documents. Without it the revision is a hash of the content, and no document
+is a query's own.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from lmshape.errors import LmshapeError
 from lmshape.files import writing
 
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
+WHOLE_CORPUS = ("Retrieval", "InstructionRetrieval")  # mteb's types of task that search all documents
 
 
 class DatasetError(LmshapeError):
@@ -76,7 +77,15 @@ class Dataset:
 
 
 def read(folder: str | Path) -> Dataset:
-    """The data set in a BEIR folder; DatasetError names the file and line of what is wrong."""
+    """What `write` wrote, or a BEIR folder of anyone's; DatasetError names the file and line of what is wrong."""
+    extra = Path(folder) / "dataset.json"
+    about = json.loads(extra.read_text()) if extra.exists() else {}
+    dataset = read_beir(folder, about.get("drop_self", False))
+    return replace(dataset, source_revision=about.get("revision"))
+
+
+def read_beir(folder: str | Path, drop_self: bool = False) -> Dataset:
+    """The data set in the three files of a BEIR folder, and no other; errors as in `read`."""
     folder = Path(folder)
     documents = [
         Document(line["_id"], _string(line, "title", where, ""), _string(line, "text", where))
@@ -86,9 +95,7 @@ def read(folder: str | Path) -> Dataset:
         line["_id"]: _string(line, "text", where) for where, line in _records(folder / "queries.jsonl")
     }
     qrels = _read_qrels(folder / "qrels" / "test.tsv", queries)
-    extra = folder / "dataset.json"
-    about = json.loads(extra.read_text()) if extra.exists() else {}
-    return Dataset(documents, queries, qrels, about.get("drop_self", False), about.get("revision"))
+    return Dataset(documents, queries, qrels, drop_self)
 
 
 def write(dataset: Dataset, folder: str | Path) -> None:
@@ -114,27 +121,49 @@ def export_mteb(task: str, folder: str | Path) -> None:
     split is test where the task has one, else the first it is evaluated on (MSMARCO: dev).
     """
     name, _, subset = task.partition(":")
-    write(from_mteb(mteb_task(name), subset or None), folder)
+    write(from_mteb(mteb_task(name, subset or None)), folder)
 
 
-def mteb_task(name: str) -> Any:
-    """mteb's task of this name, without its data; DatasetError with the nearest name if there is none."""
+def mteb_task(name: str, subset: str | None = None) -> Any:
+    """mteb's task of this name, without its data, which will be that of `subset` alone where one is named.
+
+    DatasetError names the nearest task if there is none, the subsets if it has no such, and the parts of an
+    aggregate, which has no data of its own.
+    """
     import mteb  # 5 s, needed nowhere else
 
     try:
-        return mteb.get_task(name)
+        task = mteb.get_task(name, hf_subsets=subset and [subset])
     except KeyError as error:
         raise DatasetError(f"mteb has no task {name}: {error.args[0]}") from error
+    except ValueError as error:
+        has = ", ".join(mteb.get_task(name).hf_subsets)
+        raise DatasetError(f"mteb task {name} has no subset {subset}; it has {has}") from error
+    if task.is_aggregate:
+        parts = ", ".join(part.metadata.name for part in task.tasks)
+        raise DatasetError(
+            f"mteb task {name} is an aggregate: name those of its parts that you want: {parts}"
+        )
+    return task
 
 
-def from_mteb(task: Any, subset: str | None = None) -> Dataset:
-    """The data set of an `mteb.abstasks.AbsTaskRetrieval`, as mteb itself shows it to a model."""
-    if not hasattr(task, "convert_v1_dataset_format_to_v2"):
-        raise DatasetError(f"mteb task {task.metadata.name} is {task.metadata.type}, not retrieval")
+def from_mteb(task: Any) -> Dataset:
+    """The data set of an `mteb.abstasks.AbsTaskRetrieval`, as mteb itself shows it to a model.
+
+    DatasetError for a task of several subsets, and for one that is no search of all documents.
+    """
+    name, subsets = task.metadata.name, task.hf_subsets
+    _check_retrieval(task)
+    if len(subsets) > 1:
+        raise DatasetError(
+            f"mteb task {name} has the subsets {', '.join(subsets)}: write {name}:{subsets[0]}"
+        )
     task.load_data()
     task.convert_v1_dataset_format_to_v2(num_proc=None)
-    splits = task.dataset[_subset(task, subset)]
+    splits = task.dataset[subsets[0]]
     data = splits.get("test") or splits[task.eval_splits[0]]
+    if data["top_ranked"]:
+        raise DatasetError(f"mteb task {name} ranks given candidates: it goes under retrieval.tasks")
     judged = {query: dict(grades) for query, grades in data["relevant_docs"].items() if grades}
     queries = from_mteb_queries(data["queries"])
     return Dataset(
@@ -146,16 +175,13 @@ def from_mteb(task: Any, subset: str | None = None) -> Dataset:
     )
 
 
-def _subset(task: Any, wanted: str | None) -> str:
-    subsets = list(task.dataset)
-    if wanted is None and len(subsets) == 1:
-        return subsets[0]
-    if wanted not in subsets:
-        name = task.metadata.name
+def _check_retrieval(task: Any) -> None:
+    facts = task.metadata
+    if facts.type not in WHOLE_CORPUS or facts.modalities != ["text"]:
         raise DatasetError(
-            f"mteb task {name} has the subsets {', '.join(subsets)}: write {name}:{subsets[0]}"
+            f"mteb task {facts.name} is {facts.type} of {' and '.join(facts.modalities)}, not retrieval of text; "
+            "other tasks on text go under retrieval.tasks"
         )
-    return wanted
 
 
 def from_mteb_corpus(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
@@ -177,7 +203,7 @@ def from_mteb_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """(place, line) of every line of a file that is not blank."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:  # some editors begin a file with a byte order mark
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield f"{path} line {number}", line.rstrip("\r\n")
