@@ -78,8 +78,7 @@ class Dataset:
 
 def read(folder: str | Path) -> Dataset:
     """What `write` wrote, or a BEIR folder of anyone's; DatasetError names the file and line of what is wrong."""
-    extra = Path(folder) / "dataset.json"
-    about = json.loads(extra.read_text()) if extra.exists() else {}
+    about = _about(folder)
     dataset = read_beir(folder, about.get("drop_self", False))
     return replace(dataset, source_revision=about.get("revision"))
 
@@ -96,6 +95,26 @@ def read_beir(folder: str | Path, drop_self: bool = False) -> Dataset:
     }
     qrels = _read_qrels(folder / "qrels" / "test.tsv", queries)
     return Dataset(documents, queries, qrels, drop_self)
+
+
+class Judgements(NamedTuple):
+    """What of a data set a score needs beside token counts: `qrels` and `drop_self` of `Dataset`."""
+
+    qrels: dict[str, dict[str, int]]
+    drop_self: bool
+
+
+def read_judgements(folder: str | Path) -> Judgements:
+    """The judgements of what `read` reads, without its corpus; errors as there."""
+    queries = {line["_id"]: "" for _, line in _records(Path(folder) / "queries.jsonl")}
+    qrels = _read_qrels(Path(folder) / "qrels" / "test.tsv", queries)
+    return Judgements(qrels, _about(folder).get("drop_self", False))
+
+
+def _about(folder: str | Path) -> dict[str, Any]:
+    """What `dataset.json` says, where there is one."""
+    extra = Path(folder) / "dataset.json"
+    return json.loads(extra.read_text()) if extra.exists() else {}
 
 
 def write(dataset: Dataset, folder: str | Path) -> None:
