@@ -10,7 +10,8 @@ settings = snakemake.params.dataset
 if settings["source"] == "mteb":
     datasets.export_mteb(settings["task"], snakemake.output[0])
 elif settings["source"] == "folder":
-    datasets.write(datasets.read(settings["path"]), snakemake.output[0])
+    read = datasets.read_beir(settings["path"], settings["drop_self"])
+    datasets.write(read, snakemake.output[0])
 else:
     built = package_documentation.build(settings["packages"], settings["queries"])
     datasets.write(built, snakemake.output[0])

@@ -37,7 +37,7 @@ def test_a_misspelt_key_deep_inside_is_named_with_its_siblings():
 def test_a_misspelt_key_of_a_data_set_is_named_with_those_of_its_source():
     datasets = {"d": {"source": "folder", "pth": "x", "path": "x"}}
     said = message({"retrieval": {**RETRIEVAL, "datasets": datasets}})
-    assert "pth: there is no such key; did you mean `path`? allowed: path, source" in said
+    assert "pth: there is no such key; did you mean `path`? allowed: drop_self, path, source" in said
 
 
 def test_every_mistake_is_said_at_once():

@@ -3,10 +3,12 @@ import random
 from types import SimpleNamespace
 
 import pytest
+import script_job
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs import datasets
 from lmshape.inputs.datasets import Dataset, DatasetError, Document
+from lmshape.study.config import BeirFolder
 
 DOCUMENTS = [
     Document("d1", "Wings", "on lift "),
@@ -37,6 +39,7 @@ def test_a_folder_of_beir_alone_is_read(folder):
     assert [d.content for d in found.documents] == ["no title"]
     assert found.drop_self is False
     assert found.revision == found.sha256[:12]
+    assert datasets.read_beir(folder) == found
 
 
 def test_content_is_title_space_text_stripped():
@@ -104,32 +107,53 @@ def test_a_missing_file_is_refused_by_name(folder, file):
         datasets.read(folder)
 
 
-def test_bytes_that_are_not_utf8_are_refused(folder):
-    (folder / "corpus.jsonl").write_bytes(b'{"_id": "a", "text": "\xff"}')
-    with pytest.raises(DatasetError, match=r"corpus.jsonl: not UTF-8"):
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_bytes_that_are_not_utf8_are_refused(folder, file):
+    (folder / file).write_bytes((folder / file).read_bytes() + b"\xff")
+    with pytest.raises(DatasetError, match=f"{file}: not UTF-8"):
         datasets.read(folder)
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_byte_order_mark_is_no_part_of_a_file(folder, file):
+    expected = datasets.read(folder)
+    (folder / file).write_text((folder / file).read_text(), encoding="utf-8-sig")
+    assert datasets.read(folder) == expected
+
+
+@pytest.mark.parametrize("drop_self", [False, True])
+def test_trap_30_the_study_alone_says_whether_a_users_folder_has_the_queries_among_its_documents(
+    folder, tmp_path, drop_self
+):
+    """A file beside the three of BEIR is no input of the job: a change of it must change nothing."""
+    (folder / "dataset.json").write_text(json.dumps({"drop_self": not drop_self, "revision": "other"}))
+    settings = BeirFolder(source="folder", path=str(folder), drop_self=drop_self).model_dump()
+    script_job.run("dataset", tmp_path, params={"dataset": settings}, output={"folder": "made"})
+    assert datasets.read(tmp_path / "made") == Dataset(
+        DOCUMENTS, QUERIES, QRELS, drop_self, Dataset(DOCUMENTS, QUERIES, QRELS, drop_self).sha256[:12]
+    )
 
 
 class Task:
     """As much of mteb.abstasks.AbsTaskRetrieval as an export reads."""
 
     ignore_identical_ids = True
+    is_aggregate = False
     eval_splits = ("dev",)
 
-    def __init__(self, subsets=("default",), split="dev", queries=None):
-        self.metadata = SimpleNamespace(
-            name="Tiny", type="Retrieval", dataset={"path": "x/y", "revision": "r1"}
-        )
-        self.loaded = {
+    def __init__(self, subsets=("default",), queries=None, top_ranked=None, type="Retrieval"):
+        dataset = {"path": "x/y", "revision": "r1"}
+        self.metadata = SimpleNamespace(name="Tiny", type=type, modalities=["text"], dataset=dataset)
+        self.hf_subsets = list(subsets)
+        self.data = {
             "corpus": [{"id": "d1", "title": None, "text": "lift"}, {"id": "d2", "text": "flow"}],
             "queries": queries or [{"id": "q1", "text": "wing"}, {"id": "q2", "text": "unjudged"}],
             "relevant_docs": {"q1": {"d1": 1}, "q2": {}},
-            "top_ranked": None,
+            "top_ranked": top_ranked,
         }
-        self.dataset = {subset: {split: self.loaded} for subset in subsets}
 
     def load_data(self):
-        pass
+        self.dataset = {subset: {"dev": self.data} for subset in self.hf_subsets}
 
     def convert_v1_dataset_format_to_v2(self, num_proc):
         pass
@@ -137,7 +161,7 @@ class Task:
 
 def test_a_task_of_mteb_becomes_a_folder_with_its_revision(tmp_path, monkeypatch):
     mteb = pytest.importorskip("mteb")
-    monkeypatch.setattr(mteb, "get_task", lambda name: {"Tiny": Task()}[name])
+    monkeypatch.setattr(mteb, "get_task", lambda name, hf_subsets: {"Tiny": Task()}[name])
     datasets.export_mteb("Tiny", tmp_path / "tiny")
     assert datasets.read(tmp_path / "tiny") == Dataset(
         [Document("d1", "", "lift"), Document("d2", "", "flow")],
@@ -156,13 +180,36 @@ def test_a_task_that_mteb_lacks_is_refused_by_name(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_one_of_several_subsets_must_be_named():
+def test_one_of_several_subsets_must_be_named_and_nothing_is_loaded_before():
     task = Task(subsets=("en", "de"))
     with pytest.raises(DatasetError, match="subsets en, de: write Tiny:en"):
         datasets.from_mteb(task)
-    with pytest.raises(DatasetError, match="subsets en, de"):
-        datasets.from_mteb(task, "fr")
-    assert datasets.from_mteb(task, "de").queries == {"q1": "wing"}
+    assert not hasattr(task, "dataset")
+
+
+def test_of_several_subsets_the_named_one_alone_is_loaded(tmp_path, monkeypatch):
+    loaded = []
+
+    def load_data(task):
+        loaded.extend(task.hf_subsets)
+        task.dataset = {subset: {"dev": Task().data} for subset in task.hf_subsets}
+
+    monkeypatch.setattr(type(datasets.mteb_task("MIRACLRetrieval")), "load_data", load_data)
+    datasets.export_mteb("MIRACLRetrieval:de", tmp_path / "german")
+    assert loaded == ["de"]
+    assert datasets.read(tmp_path / "german").queries == {"q1": "wing"}
+
+
+def test_a_subset_that_a_task_lacks_is_refused_with_those_it_has():
+    with pytest.raises(DatasetError, match="MIRACLRetrieval has no subset xx; it has ar, bn, de,"):
+        datasets.mteb_task("MIRACLRetrieval", "xx")
+
+
+def test_an_aggregate_of_tasks_is_refused_with_its_parts():
+    with pytest.raises(
+        DatasetError, match="is an aggregate.*: CQADupstackAndroidRetrieval, CQADup.*Wordpress"
+    ):
+        datasets.mteb_task("CQADupstackRetrieval")
 
 
 def test_instructions_follow_the_query_and_conversations_are_refused():
@@ -172,7 +219,25 @@ def test_instructions_follow_the_query_and_conversations_are_refused():
         datasets.from_mteb(Task(queries=[{"id": "q1", "text": ["a", "b"]}]))
 
 
-def test_other_kinds_of_task_are_refused():
-    task = SimpleNamespace(metadata=SimpleNamespace(name="STS12", type="STS"))
-    with pytest.raises(DatasetError, match="STS12 is STS, not retrieval"):
-        datasets.from_mteb(task)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("STS12", "STS of text"),
+        ("AskUbuntuDupQuestions", "Reranking of text"),
+        ("SciDocsRR", "Reranking of text"),
+        ("Core17InstructionRetrieval", "InstructionReranking of text"),
+        ("VisRAGRetArxivQA", "Retrieval of text and image"),
+    ],
+)
+def test_other_kinds_of_task_are_refused_and_sent_to_where_they_belong(name, kind):
+    with pytest.raises(DatasetError, match=f"{name} is {kind}, not retrieval of text.* retrieval.tasks"):
+        datasets.from_mteb(datasets.mteb_task(name))
+
+
+def test_a_task_that_brings_candidates_is_refused_whatever_it_calls_itself():
+    with pytest.raises(DatasetError, match="Tiny ranks given candidates: it goes under retrieval.tasks"):
+        datasets.from_mteb(Task(top_ranked={"q1": ["d2", "d1"]}))
+
+
+def test_retrieval_by_instruction_is_retrieval():
+    assert datasets.from_mteb(Task(type="InstructionRetrieval")).queries == {"q1": "wing"}

@@ -42,7 +42,10 @@ class MtebTask(Strict):
     """A retrieval task of mteb, by name."""
 
     source: Literal["mteb"]
-    task: str = Field(description="Name of the task, e.g. SCIDOCS.")
+    task: str = Field(
+        description="Name of the task, e.g. SCIDOCS, or name:subset of a task of several. Whether a query's own "
+        "document is an answer to it is as mteb has it."
+    )
 
 
 class BeirFolder(Strict):
@@ -50,6 +53,11 @@ class BeirFolder(Strict):
 
     source: Literal["folder"]
     path: str = Field(description="The folder, relative to where Snakemake runs.")
+    drop_self: bool = Field(
+        False,
+        description="A document whose id is the query's own is no answer to it: true for ArguAna and Quora, whose "
+        "queries are among their documents.",
+    )
 
 
 RetrievalDataset = Annotated[PackageDocumentation | MtebTask | BeirFolder, Field(discriminator="source")]
