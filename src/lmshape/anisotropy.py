@@ -1,6 +1,5 @@
 """Anisotropy: how far a set of vectors is from pointing, or spreading, the same in all directions."""
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ from scipy.linalg.blas import dsymv, dsyrk
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from lmshape.models.hidden_states import HiddenStates
-from lmshape.numerics.vectors import Unmeasurable, as_float64, mean_vector
+from lmshape.numerics.vectors import Unmeasurable, as_float64, measurable
 
 BLOCK = 2**19  # numbers of a float64 block: 4 MiB
 LARGEST = 0.01  # share of the vectors that count as the longest
@@ -28,15 +27,14 @@ def anisotropy(X: Any, center: bool = True) -> float:
     exact to 1e-9 relative, and its trace is their sum, so no decomposition is needed. `center` removes the
     mean vector first. X is NumPy or torch, on any device.
 
-    Raises Unmeasurable for vectors without geometry (see `mean_vector`).
+    Raises Unmeasurable for vectors without geometry (see `measurable`).
     Source: Razzhigaev et al. 2024, section 2.3.
     """
-    mean = mean_vector(X)
+    X = measurable(X)
+    xp = array_namespace(X)
+    mean = xp.sum(X, axis=0, dtype=xp.float64) / X.shape[0]
     gram = _gram(X, mean if center else 0 * mean)
-    total = float(gram.trace())
-    if not 0 < total < math.inf:
-        raise Unmeasurable("the squares of the vectors leave the range of float64")
-    return min(_largest_eigenvalue(gram) / total, 1.0)
+    return min(_largest_eigenvalue(gram) / float(gram.trace()), 1.0)
 
 
 def average_cosine(X: Any, center: bool = False) -> float:
@@ -45,18 +43,19 @@ def average_cosine(X: Any, center: bool = False) -> float:
     With u_i the rows at unit length, it is (|sum u_i|^2 - n) / (n (n - 1)), for the square of the sum holds
     every pair twice and every row with itself once. `center` removes the mean vector first.
 
-    Raises Unmeasurable for vectors without geometry (see `mean_vector`), or where one has no direction.
+    Raises Unmeasurable for vectors without geometry (see `measurable`), or where one has no direction.
     Source: Ethayarajh 2019; Razzhigaev et al. 2024, section 2.3.
     """
     Y = as_float64(X)
-    if center:
-        Y -= mean_vector(X)
     xp = array_namespace(Y)
+    if center:
+        Y -= xp.mean(Y, axis=0)
     n = Y.shape[0]
-    lengths = xp.sqrt(xp.sum(Y * Y, axis=1))
-    if zeros := int(xp.sum(xp.astype(lengths == 0, xp.int64))):
+    largest = xp.max(xp.abs(Y), axis=1, keepdims=True)
+    if zeros := int(xp.sum(xp.astype(largest == 0, xp.int64))):
         raise Unmeasurable(f"{zeros} of {n} vectors are zero and have no direction")
-    resultant = (1 / lengths) @ Y  # (d,) sum of the unit vectors
+    Y /= largest  # the square of a vector that is tiny beside others must not be zero
+    resultant = (1 / xp.sqrt(xp.sum(Y * Y, axis=1))) @ Y  # (d,) sum of the unit vectors
     return (float(resultant @ resultant) - n) / (n * (n - 1))
 
 
@@ -67,7 +66,7 @@ def norm_variance_share(X: Any) -> float:
     squared distances from the mean. Were norms equal, that would be a hundredth; a few massive activations bring
     it near 1, and then anisotropy says little about the other vectors.
 
-    Raises Unmeasurable for vectors without geometry (see `mean_vector`).
+    Raises Unmeasurable for vectors without geometry (see `measurable`).
     """
     Y = as_float64(X)
     xp = array_namespace(Y)

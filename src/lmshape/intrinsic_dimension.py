@@ -26,7 +26,7 @@ def estimate(
     method of moments look at, where they are not the usual NEIGHBORS.
 
     Raises Unmeasurable, with the reason, where an estimator has no answer: vectors without geometry (see
-    `mean_vector`), too few different ones, or too many equal distances.
+    `measurable`), too few different ones, or too many equal distances.
     """
     if unknown := {*estimators, *neighbors} - set(NEIGHBORS):
         raise ValueError(f"unknown estimators {sorted(unknown)}; there are {', '.join(NEIGHBORS)}")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -66,10 +67,15 @@ def test_a_flat_spectrum_that_lanczos_cannot_resolve_is_left_to_lapack(monkeypat
     assert calls
 
 
-@pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_squares_beyond_float64_are_an_error_and_not_a_wrong_share(scale):
-    with pytest.raises(Unmeasurable, match="leave the range of float64"):
-        anisotropy(gaussian(20, 3) * scale)
+@BOTH
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e308])
+@pytest.mark.parametrize(
+    "measure", [anisotropy, average_cosine, partial(average_cosine, center=True), norm_variance_share]
+)
+def test_vectors_whose_squares_leave_the_range_of_float64_are_measured_as_others(measure, scale, convert):
+    X = gaussian(300, 6)
+    X /= np.abs(X).max()
+    assert measure(convert(X * scale)) == pytest.approx(measure(X), rel=1e-9)
 
 
 def test_vectors_on_a_line_have_anisotropy_one_and_a_regular_simplex_the_least():
@@ -122,6 +128,13 @@ def test_a_zero_vector_has_no_direction():
     X[2] = 0
     with pytest.raises(Unmeasurable, match="1 of 5 vectors are zero"):
         average_cosine(X)
+
+
+def test_a_vector_that_is_tiny_beside_others_has_a_direction_all_the_same():
+    X = gaussian(5, 3)
+    want = average_cosine(X)
+    X[2] *= 1e-200
+    assert average_cosine(X) == pytest.approx(want, rel=1e-12)
 
 
 # --- massive activations -------------------------------------------------------------------------------

@@ -92,6 +92,12 @@ def test_shift_scale_and_order_leave_the_dimension_alone():
     assert estimate(1000 * X[::-1] + 50) == pytest.approx(want, rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e308])
+def test_vectors_whose_squares_leave_the_range_of_float64_have_their_dimension(scale):
+    X = np.random.default_rng(0).random((300, 6))
+    assert estimate(X * scale) == pytest.approx(estimate(X), rel=1e-6)
+
+
 @pytest.mark.parametrize("fraction", [0, -1, 1.5])
 def test_a_fraction_beyond_its_range_is_an_error(fraction):
     with pytest.raises(ValueError, match="share of the ratios"):

@@ -85,6 +85,12 @@ def test_trap_24_half_precision_is_measured_in_double_and_what_is_not_finite_is_
         measure(place(np.ones((300, 4), np.float32)))
 
 
+@pytest.mark.parametrize("measure", [anisotropy, average_cosine, norm_variance_share, estimate])
+def test_a_tensor_that_requires_a_gradient_is_measured(place, measure):
+    X = place(batch())
+    assert measure(X.clone().requires_grad_()) == pytest.approx(measure(X), rel=1e-12)
+
+
 def test_the_simulated_device_does_refuse_to_be_mixed_with_the_host():
     X = remote(batch())
     with pytest.raises(RuntimeError, match="a tensor of the host"):

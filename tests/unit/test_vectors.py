@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmshape.numerics.vectors import Unmeasurable, as_float64
+from lmshape.numerics.vectors import Unmeasurable, as_float64, measurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
 
@@ -44,3 +44,34 @@ def test_float16_is_summed_without_overflow():
     X = np.zeros((300, 2), np.float16)
     X[::2] = 300  # their float16 sum, let alone that of their squares, is infinite
     assert as_float64(X).sum() == 300 * 300
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [2.0**-1070, 2.0**-500, 2.0**500, 2.0**1020])
+def test_values_beyond_the_range_of_their_squares_are_scaled_exactly(convert, scale):
+    X = np.array([[1.0, 2], [3, -5]])
+    Y = np.asarray(as_float64(convert(X * scale)))
+    assert (Y / Y[0, 0] == X).all()
+    assert np.isfinite(Y**4).all() and (Y**4 > 1e-300).all()
+
+
+@BOTH
+def test_values_whose_squares_are_in_range_are_left_as_they_are(convert):
+    X = convert(np.array([[1e-45, 2], [3, 3e38]], np.float32))
+    assert measurable(X) is X or measurable(X).data_ptr() == X.data_ptr()
+
+
+def test_vectors_that_differ_by_less_than_squares_can_tell_are_an_error():
+    with pytest.raises(Unmeasurable, match="all 2 vectors are equal to within 7e-46 of the largest value"):
+        as_float64(np.array([[1.0, 0], [1, 1e-200]]))
+
+
+def test_a_tensor_that_requires_a_gradient_is_measured_without_it():
+    X = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    assert not as_float64(X).requires_grad and X.requires_grad
+
+
+@BOTH
+def test_complex_vectors_are_refused_and_not_measured_by_their_real_part(convert):
+    with pytest.raises(ValueError, match="complex"):
+        as_float64(convert(np.eye(3) * 1j))

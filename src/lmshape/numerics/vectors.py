@@ -1,9 +1,13 @@
 """Sets of vectors as every measure of their geometry wants them: float64, finite, and not all the same."""
 
+import math
 from typing import Any
 
-import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_torch_array
+
+ROOM = 200  # binary orders of magnitude: fourth powers of such numbers, summed, stay in float64's range
+LARGEST_SHIFT = 1000  # a power of two beyond it, or its inverse, is not a normal float64
+SMALLEST = 2.0**-150  # difference, as part of the largest value, whose square is still well above zero
 
 
 class Unmeasurable(ValueError):
@@ -14,27 +18,37 @@ def as_float64(X: Any) -> Any:
     """A float64 copy of `X`, an (n, d) NumPy array or torch tensor on any device, fit to be measured.
 
     Measures square and subtract: in float16 one outlier dimension of 300 overflows its square, in float32
-    a small variance beside a large mean drowns. Raises Unmeasurable as `mean_vector` does.
+    a small variance beside a large mean drowns. Scale and errors are those of `measurable`.
     """
-    mean_vector(X)
+    X = measurable(X)
     xp = array_namespace(X)
     return xp.astype(X, xp.float64)
 
 
-def mean_vector(X: Any) -> Any:
-    """The mean (d,) of the rows of `X` (n, d), NumPy or torch, in float64.
+def measurable(X: Any) -> Any:
+    """`X` (n, d), NumPy or torch, without its gradient, if it is fit to be measured.
+
+    No measure of geometry depends on scale. So values whose squares would leave the range of float64, which those
+    of narrower types never do, are returned multiplied by a power of two, which is exact.
 
     Raises Unmeasurable where there is no geometry to measure: fewer than two vectors, a value that is not finite,
-    or vectors that are all equal.
+    or vectors that are all equal. ValueError for complex numbers.
     """
+    X = X.detach() if is_torch_array(X) else X
     xp = array_namespace(X)
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("complex vectors: give their real and imaginary parts as columns")
     if X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
         raise Unmeasurable(f"expected two or more vectors as rows, not an array of shape {tuple(X.shape)}")
-    with np.errstate(invalid="ignore", over="ignore"):
-        mean = xp.sum(X, axis=0, dtype=xp.float64) / X.shape[0]
-    if not bool(xp.all(xp.isfinite(mean))):  # NaN and infinity survive every sum
+    high, low = (xp.astype(find(X, axis=0), xp.float64) for find in (xp.max, xp.min))
+    largest = max(float(xp.max(high)), -float(xp.min(low)))
+    if not math.isfinite(largest):  # NaN and infinity survive the search
         count = int(xp.sum(xp.astype(~xp.isfinite(X), xp.int64)))
         raise Unmeasurable(f"{count} of {X.shape[0] * X.shape[1]} values are not finite")
-    if bool(xp.all(X[-1] == X[0])) and bool(xp.all(X[:1] == X)):
-        raise Unmeasurable(f"all {X.shape[0]} vectors are equal")
-    return mean
+    exponent = math.frexp(largest)[1]
+    scale = 2.0 ** -max(-LARGEST_SHIFT, min(exponent, LARGEST_SHIFT))
+    difference = float(xp.max(high * scale - low * scale))
+    if difference < SMALLEST:
+        within = f" to within {SMALLEST:.0e} of the largest value" if difference else ""
+        raise Unmeasurable(f"all {X.shape[0]} vectors are equal{within}")
+    return X if abs(exponent) < ROOM else X * scale
