@@ -7,7 +7,7 @@ of texts (similarity, classification, clustering) it is given mean-pooled vector
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from mteb.models.abs_encoder import AbsEncoder
@@ -32,14 +32,14 @@ def model(
     """The mteb model of an embedding table file and its tokenizer's folder, under an ablation.
 
     `seed` is for ablations that draw numbers. mteb keeps results by a model's name and revision, so the name has
-    every setting and the revision is the table's hash.
+    every setting, and the revision is the table's hash and twelve digits of that of the tokenizer's vocabulary.
     """
     loaded = tokens.load_tokenizer(tokenizer)
     vocabulary = max(loaded.get_vocab().values()) + 1
     panels = ablations.apply(Ablation.parse(ablation), checkpoints.load(table), vocabulary, seed)
     drawn = "" if seed is None else f"-seed-{seed}"
     name = f"{Path(table).stem}-{Path(tokenizer).name}-{ablation}{drawn}-{precision}-{max_length}"
-    revision = checkpoints.information(table).sha256
+    revision = f"{checkpoints.information(table).sha256}-{tokens.vocabulary_sha256(loaded)[:12]}"
     return TableModel(panels, loaded, f"lmshape/{name}", revision, precision, max_length)
 
 
@@ -55,6 +55,8 @@ class TableModel(AbsEncoder):
         precision: Precision = "float32",
         max_length: int = 2048,
     ):
+        if precision not in get_args(Precision):  # else a model of an unknown one would be so labelled
+            raise ValueError(f"precision is {' or '.join(get_args(Precision))}, not {precision!r}")
         self.panels = panels
         self.tokenizer = tokenizer
         self.precision: Precision = precision
@@ -77,15 +79,17 @@ class TableModel(AbsEncoder):
     ) -> Run:
         """The `top_k` best documents of each query, among `top_ranked` where a task reranks.
 
-        A document of the query's own id comes on top of them: where a task wants it left out, mteb does so later.
+        A query without candidates has no results. A document of the query's own id comes on top of the others: where
+        a task wants it left out, mteb does so later.
         """
         dataset = Dataset(self.corpus, datasets.from_mteb_queries(queries), {})
         counts = tokens.count_with(self.tokenizer, dataset, self.mteb_model_meta.name, self.max_length)
-        depth = len(self.corpus) if top_ranked else top_k + 1
+        reranks = top_ranked is not None
+        depth = len(self.corpus) if reranks else top_k + 1
         found = ranking.search(counts, dataset.queries, self.panels, [self.width], depth, self.precision)
         run = found[self.width].run
-        if top_ranked:
-            run = {query: among(documents, top_ranked[query]) for query, documents in run.items()}
+        if reranks:
+            run = {query: among(documents, top_ranked.get(query, ())) for query, documents in run.items()}
         return {
             query: dict(islice(documents.items(), top_k + (query in documents)))
             for query, documents in run.items()

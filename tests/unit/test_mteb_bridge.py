@@ -70,6 +70,20 @@ def test_reranking_keeps_to_its_candidates(tokenizer):
     assert list(run["q"]) == ["1", "3"]
 
 
+def test_a_query_without_candidates_has_no_results(tokenizer):
+    model = bridge(tokenizer, TABLE)
+    model.index([{"id": str(i), "text": text} for i, text in enumerate(["a", "a b", "b"])])
+    queries = [{"id": "q", "text": "a"}, {"id": "r", "text": "b"}]
+    run = model.search(queries, top_k=2, top_ranked={"q": ["2"]})
+    assert {query: list(documents) for query, documents in run.items()} == {"q": ["2"], "r": []}
+    assert model.search(queries, top_k=2, top_ranked={}) == {"q": {}, "r": {}}
+
+
+def test_an_unknown_precision_is_refused_before_anything_is_scored(tokenizer):
+    with pytest.raises(ValueError, match="precision is float32 or published, not 'float16'"):
+        bridge(tokenizer, TABLE, precision="float16")
+
+
 def test_trap_30_a_querys_own_document_is_found_besides_those_asked_for(tokenizer):
     """mteb takes it out afterwards where a task says so, and the others must then be as many as asked for."""
     model = bridge(tokenizer, TABLE)
@@ -113,7 +127,12 @@ def test_trap_31_the_name_and_revision_by_which_mteb_keeps_results_tell_every_co
         for name in ("one", "two")
         for setting in settings
     ]
-    assert len({(meta.name, meta.revision) for meta in metas}) == 2 * len(settings)
+    elsewhere = tmp_path / folder.name
+    elsewhere.mkdir()
+    reordered = word_tokenizer.save(elsewhere, ["b", "a", "c"])
+    metas.append(mteb_bridge.model(tmp_path / "one" / "input.safetensors", reordered).mteb_model_meta)
+    assert len({(meta.name, meta.revision) for meta in metas}) == 2 * len(settings) + 1
+    assert metas[-1].name == metas[0].name
     assert metas[2].name == f"lmshape/input-{folder.name}-pad-48-seed-3-float32-2048"
 
 

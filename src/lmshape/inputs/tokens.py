@@ -33,7 +33,7 @@ class Counts:
     `documents` (documents, vocabulary) and `queries` (queries, vocabulary) are int32, rows in the order of the
     ids. A row sums to the text's length in tokens, special tokens included as the tokenizer adds them by default.
     `vocabulary` is the tokenizer's largest id plus one: rows of a table from there on are padding.
-    `tokenizer_sha256` is the hash of the vocabulary with its ids: two tokenizers of one name can differ in order.
+    `tokenizer_sha256` is the hash of the vocabulary with its ids (`vocabulary_sha256`).
     """
 
     documents: csr_array
@@ -71,6 +71,11 @@ def load_tokenizer(path: str | Path) -> Any:
     if len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise TokenizerError(f"{path}: the tokenizer has no vocabulary beyond its special tokens")
     return tokenizer
+
+
+def vocabulary_sha256(tokenizer: Any) -> str:
+    """The hash of a tokenizer's vocabulary with its ids: two tokenizers of one name can differ in order."""
+    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
 
 
 def token_ids(
@@ -111,14 +116,13 @@ def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length:
 
 def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 2048) -> Counts:
     """`count`, with a tokenizer that is loaded."""
-    vocabulary = tokenizer.get_vocab()
     return Counts(
         documents=count_texts([document.content for document in dataset.documents], tokenizer, max_length),
         queries=count_texts(list(dataset.queries.values()), tokenizer, max_length),
         document_ids=[document.id for document in dataset.documents],
         query_ids=list(dataset.queries),
         tokenizer=name,
-        tokenizer_sha256=hashlib.sha256(json.dumps(sorted(vocabulary.items())).encode()).hexdigest(),
+        tokenizer_sha256=vocabulary_sha256(tokenizer),
         max_length=max_length,
         dataset_revision=dataset.revision,
         dataset_sha256=dataset.sha256,
