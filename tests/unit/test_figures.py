@@ -103,19 +103,35 @@ def test_seeds_are_averaged_and_their_range_kept():
     )
 
 
-def test_average_over_layers_leaves_missing_layers_out_and_says_how_many_are_in():
-    missing = (pl.col("layer") == 0) & (pl.col("step") == 64)
+def without(table, *missing):
+    """The table with the values of these (layer, step) missing."""
+    cells = [(pl.col("layer") == layer) & (pl.col("step") == step) for layer, step in missing]
+    return table.with_columns(mean=pl.when(pl.any_horizontal(cells)).then(None).otherwise("mean"))
+
+
+def test_average_over_layers_is_of_those_with_a_value_at_every_step_and_says_how_many():
     table = TABLES["intrinsic_dimension"].filter(
         suite="neox-small", size="64x3", fraction=0.9, positions="all"
     )
-    table = table.with_columns(mean=pl.when(missing).then(None).otherwise("mean"))
-    rows = figure_data.intrinsic_dimension_by_step(table)
-    found = rows.filter(step=64).row(0, named=True)
-    values = table.filter(step=64)["mean"].drop_nulls().to_numpy()
-    assert found["layers"] == 3 and rows.filter(step=256)["layers"].item() == 4
-    assert found["mean"] == pytest.approx(values.mean())
-    assert found["spread"] == pytest.approx(values.std(ddof=1))
-    assert found["stderr"] == pytest.approx(0.2)
+    rows = figure_data.intrinsic_dimension_by_step(without(table, (0, 64)))
+    assert rows["layers"].to_list() == [3] * rows.height
+    for step in (64, 256):
+        found = rows.filter(step=step).row(0, named=True)
+        values = table.filter((pl.col("step") == step) & (pl.col("layer") > 0))["mean"].to_numpy()
+        assert found["mean"] == pytest.approx(values.mean())
+        assert found["spread"] == pytest.approx(values.std(ddof=1))
+        assert found["stderr"] == pytest.approx(0.2)
+
+
+def test_a_step_without_any_layer_is_a_gap_in_the_average_and_no_layer_at_every_step_no_data():
+    table = TABLES["intrinsic_dimension"].filter(
+        suite="neox-small", size="64x3", fraction=0.9, positions="all"
+    )
+    rows = figure_data.intrinsic_dimension_by_step(without(table, *((layer, 64) for layer in range(4))))
+    assert rows.filter(pl.col("mean").is_null())["step"].to_list() == [64]
+    assert rows.filter(step=256)["layers"].item() == 4
+    with pytest.raises(figure_data.NoData, match="no layer has a value at every training step"):
+        figure_data.intrinsic_dimension_by_step(without(table, (0, 0), (1, 1), (2, 4), (3, 16)))
 
 
 def test_a_cell_is_the_probability_that_the_larger_model_is_better(drawn):

@@ -56,6 +56,26 @@ def test_the_range_of_a_peak_holds_it_as_often_as_it_says():
     assert np.mean([row.peak_depth != 0.5 for row in found]) > 0.1, "the noise does move the peak"
 
 
+def test_the_observed_peak_is_in_its_range_whatever_the_errors_of_other_layers():
+    """An exact layer is the highest, beside many nearly as high that noise lifts above it in most repetitions."""
+    found = bell([0.1, 0.76, *[0.75] * 8, 0.1], [0.001, 0.001, *[0.2] * 8, 0.001])
+    assert (found.peak_low, found.peak_depth, found.peak_high) == (0.1, 0.1, 0.9)
+    steps = rise_and_fall(range(11), [0.1, 0.76, *[0.75] * 8, 0.1], [0.001, 0.001, *[0.2] * 8, 0.001])
+    assert (steps.peak_low, steps.peak_step, steps.peak_high) == (1, 1, 9)
+
+
+@pytest.mark.parametrize(
+    "signs", [[1, 1, 1, 1, 1, 1, 1], [1, -1, 1, -1, 1, -1, 1]], ids=["together", "against"]
+)
+def test_the_range_of_a_peak_holds_it_when_errors_of_layers_move_together_or_against_each_other(signs):
+    rng = np.random.default_rng(0)
+    profile = np.array([0.1, 0.2, 0.5, 0.52, 0.5, 0.2, 0.1])
+    errors = np.array([0.1, 0.1, 0.01, 0.05, 0.05, 0.1, 0.1])
+    found = [bell(profile + errors * signs * rng.standard_normal(), errors) for _ in range(300)]
+    assert np.mean([row.peak_low <= 0.5 <= row.peak_high for row in found]) >= 0.95
+    assert np.mean([row.peak_depth != 0.5 for row in found]) > 0.1
+
+
 def test_the_range_of_a_peak_passes_over_missing_layers():
     found = bell([0.1, np.nan, 0.8, np.nan, 0.9, 0.1, 0.1], [0.01, np.nan, 0.01, np.nan, 0.01, 0.01, 0.01])
     assert found.peak_depth == found.peak_low == found.peak_high == pytest.approx(4 / 6)
@@ -147,6 +167,39 @@ def test_training_shapes_average_over_layers_and_leave_out_models_without_steps(
     want = rise_and_fall(steps["step"].to_list(), steps["mean"].to_list(), [0.2] * steps.height)
     assert row["peak_step"] == want.peak_step and row["fraction"] is None
     assert (row["rise"], row["fall"], row["chance"]) == pytest.approx((want.rise, want.fall, want.chance))
+
+
+def constant_layers(missing=()):
+    """Four layers that never change over six steps, 10, 10, 10 and 20; the (layer, step) `missing` have no value."""
+    table = TABLES["intrinsic_dimension"].filter(
+        pl.col("step") < 1024, suite="neox-small", size="64x3", positions="all", estimator="mada"
+    )
+    lost = [(pl.col("layer") == layer) & (pl.col("step") == step) for layer, step in missing] or [
+        pl.lit(False)
+    ]
+    value = pl.when(pl.col("layer") == 3).then(20.0).otherwise(10.0)
+    return table.with_columns(mean=pl.when(~pl.any_horizontal(lost)).then(value))
+
+
+def test_layers_missing_at_some_steps_make_no_rise_and_fall():
+    whole = training_shapes(constant_layers()).row(0, named=True)
+    assert (whole["rise"], whole["fall"], whole["chance"], whole["layers"]) == (0, 0, 1, 4)
+    found = training_shapes(constant_layers([(3, 0), (3, 256)])).row(0, named=True)
+    assert (found["rise"], found["fall"], found["chance"], found["layers"]) == (0, 0, 1, 3)
+
+
+def test_a_step_at_which_every_layer_is_missing_is_left_out():
+    found = training_shapes(constant_layers([(layer, 4) for layer in range(4)])).row(0, named=True)
+    assert (found["rise"], found["layers"], found["reason"]) == (0, 4, None)
+
+
+@pytest.mark.parametrize(
+    "missing", [[(0, 0), (1, 1), (2, 4), (3, 16)], [(i, s) for i in range(4) for s in STEPS]]
+)
+def test_no_layer_with_a_value_at_every_step_is_a_null_with_a_reason(missing):
+    found = training_shapes(constant_layers(missing)).row(0, named=True)
+    assert found["rise"] is None and found["layers"] == 0
+    assert found["reason"] == "no layer has a value at every training step"
 
 
 def test_trap_12_steps_that_repeat_the_weights_of_another_are_counted_beside_the_shape():

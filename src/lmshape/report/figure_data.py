@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from lmshape.summaries import over_layers
+
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
 LARGEST_NORMS = "largest_norms"  # as the anisotropy table names it
@@ -188,21 +190,12 @@ def _layers(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
 
 
 def _over_layers(rows: pl.DataFrame) -> pl.DataFrame:
-    """Averages over layers: `mean`, `spread` (standard deviation over layers), `stderr` (a layer's), `layers`.
-
-    Layers are measured on the same tokens, so their errors may move together: the mean of the standard errors, not
-    divided by the square root of their number, is the bound that holds in any case.
-    """
-    _present(rows, "mean")
-    keys = ["suite", "parameters", "size", "stack", "estimator", "fraction", "step"]
-    mean = pl.col("mean").cast(pl.Float64)
-    averages = (
-        mean.mean(),
-        mean.std().alias("spread"),
-        pl.col("stderr").cast(pl.Float64).mean(),
-        pl.col("layer").filter(mean.is_not_null()).n_unique().alias("layers"),
-    )
-    return rows.group_by(keys).agg(*averages).sort(keys)
+    """Averages over those layers that have a value at every training step: see `over_layers`."""
+    keys = ["suite", "parameters", "size", "stack", "estimator", "fraction"]
+    averages = over_layers(_present(rows, "mean"), keys)
+    if averages["mean"].null_count() == averages.height:
+        raise NoData("no layer has a value at every training step")
+    return averages.sort(*keys, "step")
 
 
 def _mean(rows: pl.DataFrame, keys: Sequence[str], value: str, *also: pl.Expr) -> pl.DataFrame:
