@@ -6,6 +6,7 @@ special tokens: byte-level vocabularies have other and much rarer tokens for a w
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,18 +60,22 @@ def find(name: str) -> Path:
 
 def read(path: str | Path) -> list[Pair]:
     """Lines of two words and a number, separated by tabs; lines that begin with # are comments."""
-    pairs = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
-        if line.startswith("#") or not line.strip():
-            continue
-        try:
-            first, second, similarity = line.split("\t")
-            pairs.append(Pair(first.strip(), second.strip(), float(similarity)))
-        except ValueError:
-            raise WordSimilarityError(
-                f"{path} line {number}: expected two words and a number, separated by tabs, not {line!r}"
-            ) from None
-    return pairs
+    try:  # some editors begin a file with a byte order mark
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise WordSimilarityError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
+    places = ((f"{path} line {number}", line) for number, line in enumerate(lines, 1))
+    return [_pair(line, where) for where, line in places if line.strip() and not line.startswith("#")]
+
+
+def _pair(line: str, where: str) -> Pair:
+    with suppress(ValueError):
+        first, second, number = map(str.strip, line.split("\t"))
+        if first and second and math.isfinite(similarity := float(number)):
+            return Pair(first, second, similarity)
+    raise WordSimilarityError(
+        f"{where}: expected two words and a finite number, separated by tabs, not {line!r}"
+    )
 
 
 def count(pairs: Sequence[Pair], tokenizer_folder: str | Path) -> CountedPairs:

@@ -4,6 +4,7 @@ import word_tokenizer
 from counted import matrix
 
 from lmshape import word_similarity
+from lmshape.models.pretraining import train_byte_bpe
 from lmshape.word_similarity import CountedPairs, Pair, WordSimilarityError
 
 WORDS = ["<s>", "hot", "warm", "cold", "pan", "cake"]  # numbered from 1
@@ -29,6 +30,16 @@ def test_words_are_counted_without_special_tokens_and_unknown_ones_are_missing(t
     assert counted.second.toarray().nonzero()[1].tolist() == [WARM, COLD, PAN, CAKE]
     assert counted.similarity.tolist() == [9, 3, 1]
     assert counted.missing == 2  # zebra, and the dash of pan-cake
+
+
+def test_a_word_is_counted_as_it_stands_inside_a_text(tmp_path):
+    """Byte-level vocabularies have one token for it after a space, and others at the beginning of a text."""
+    tokenizer = train_byte_bpe(["so hot and so cold, and hot again and cold again"], 300)
+    tokenizer.save_pretrained(tmp_path)
+    hot, cold = tokenizer.convert_tokens_to_ids(["Ġhot", "Ġcold"])
+    assert tokenizer.encode("hot") != [hot] == tokenizer.encode(" hot")
+    counted = word_similarity.count([Pair("hot", "cold", 3)], tmp_path)
+    assert [counted.first.indices.tolist(), counted.second.indices.tolist()] == [[hot], [cold]]
 
 
 def counted(pairs, missing=0):
@@ -114,10 +125,33 @@ def test_what_was_saved_is_loaded(tmp_path):
     assert loaded.missing == 3
 
 
-def test_a_broken_line_is_refused_by_file_and_line(tmp_path):
-    (tmp_path / "pairs.tsv").write_text("# comment\nhot\tcold\t3\n\nhot,cold,3\n")
-    with pytest.raises(WordSimilarityError, match="pairs.tsv line 4: expected two words and a number"):
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hot,cold,3",
+        "hot\tcold",
+        "hot\tcold\t3\t4",
+        "\tcold\t3",
+        "hot\tcold\tvery",
+        "hot\tcold\tnan",
+        "a\tb\t-inf",
+    ],
+)
+def test_a_broken_line_is_refused_by_file_and_line(tmp_path, line):
+    (tmp_path / "pairs.tsv").write_text(f"# comment\nhot\tcold\t3\n\n{line}\n")
+    with pytest.raises(WordSimilarityError, match="pairs.tsv line 4: expected two words and a finite number"):
         word_similarity.read(tmp_path / "pairs.tsv")
+
+
+def test_bytes_that_are_not_utf8_are_refused_by_file(tmp_path):
+    (tmp_path / "pairs.tsv").write_bytes("heiß\tkalt\t3\n".encode("latin-1"))
+    with pytest.raises(WordSimilarityError, match="pairs.tsv: not UTF-8"):
+        word_similarity.read(tmp_path / "pairs.tsv")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("# comment\nhot\tcold\t3\n", encoding="utf-8-sig")
+    assert word_similarity.read(tmp_path / "pairs.tsv") == [Pair("hot", "cold", 3)]
 
 
 def test_a_path_is_taken_before_what_a_package_ships(tmp_path, monkeypatch):
