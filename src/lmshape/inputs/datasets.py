@@ -144,10 +144,11 @@ def export_mteb(task: str, folder: str | Path) -> None:
 
 
 def mteb_task(name: str, subset: str | None = None) -> Any:
-    """mteb's task of this name, without its data, which will be that of `subset` alone where one is named.
+    """mteb's task of this name, of one `subset` where one is named, without its data.
 
-    DatasetError names the nearest task if there is none, the subsets if it has no such, and the parts of an
-    aggregate, which has no data of its own.
+    mteb then loads that subset alone, but for the few tasks that load all in their own way. DatasetError names
+    the nearest task if there is none, the subsets if it has no such, and the parts of an aggregate, which has no
+    data of its own.
     """
     import mteb  # 5 s, needed nowhere else
 
