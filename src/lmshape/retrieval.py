@@ -16,7 +16,7 @@ from lmshape.inputs.tokens import Counts
 from lmshape.numerics import bootstrap
 from lmshape.numerics.ablation import Panel
 from lmshape.numerics.random_tables import RandomColumns
-from lmshape.numerics.ranking import Found, Precision, RetrievalError, search
+from lmshape.numerics.ranking import Found, Precision, RetrievalError, search, search_widths
 from lmshape.study.ablation_names import RANDOM_WIDTH
 
 Qrels = Mapping[str, Mapping[str, int]]
@@ -52,7 +52,7 @@ def score(
     `precision="published"` rounds to bfloat16 where the published study's code did: the table, and of each text the
     sum of its rows, its length and their ratio. Cosines are float32 all the same.
     With `drop_self` a document whose id is the query's own is no answer to it (`lmshape.inputs.datasets.Dataset`).
-    RetrievalError where a token has no row or a vector is not finite.
+    RetrievalError where a token has no row, a vector is not finite or no query is judged.
     """
     width = sum(panel.shape[1] for panel in panels)
     found = search(counts, judged(qrels), panels, [width], max(CUTS), precision, drop_self)
@@ -68,17 +68,23 @@ def random_baseline(
     precision: Precision = "float32",
     drop_self: bool = False,
 ) -> dict[int, Scores]:
-    """Width -> scores of the random table of (rows, width): the first columns of one table, drawn once."""
-    if max(widths) > RANDOM_WIDTH:
-        raise RetrievalError(f"random tables are {RANDOM_WIDTH} wide at most, not {max(widths)}")
+    """Width -> scores of the random table of (rows, width): the first columns of one table, drawn once.
+
+    RetrievalError as `score`, and for a width that no random table has.
+    """
+    for width in widths:
+        if not 1 <= width <= RANDOM_WIDTH:
+            raise RetrievalError(f"random tables are 1 to {RANDOM_WIDTH} wide, not {width}")
     table = RandomColumns(rows, RANDOM_WIDTH, seed, 0, max(widths))
-    found = search(counts, judged(qrels), [table], widths, max(CUTS), precision, drop_self)
-    return {width: evaluate(found[width], qrels) for width in widths}
+    by_width = search_widths(counts, judged(qrels), [table], widths, max(CUTS), precision, drop_self)
+    return {width: evaluate(found, qrels) for width, found in by_width}
 
 
 def judged(qrels: Qrels) -> list[str]:
-    """The queries that count: those with any judgement."""
-    return sorted(query for query, grades in qrels.items() if grades)
+    """The queries that count: those with any judgement; RetrievalError if there are none."""
+    if queries := sorted(query for query, grades in qrels.items() if grades):
+        return queries
+    raise RetrievalError("no query of the data set has a judgement: there is nothing to score")
 
 
 def evaluate(found: Found, qrels: Qrels) -> Scores:

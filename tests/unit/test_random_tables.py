@@ -35,7 +35,17 @@ def test_sums_are_counts_times_the_table():
     counts = random_array(
         (20, 100), density=0.2, format="csr", dtype=np.float32, rng=np.random.default_rng(0)
     )
-    np.testing.assert_allclose(table.sums(counts), counts @ table.array(), atol=1e-6)
+    with table.drawn(np.unique(counts.indices)) as drawn:
+        for some in (counts, counts[:7]):  # as often as one likes
+            np.testing.assert_allclose(drawn.sums(some), some @ table.array(), atol=1e-6)
+
+
+def test_of_a_drawn_table_the_rows_that_texts_use_are_kept_and_only_until_the_end():
+    table = RandomColumns(100, 64, 3, 8, 60)
+    with table.drawn(np.array([0, 31, 32, 99])) as drawn:
+        assert [tokens.tolist() for tokens in drawn.tokens] == [[0, 31], [32], [], [99]]
+        assert drawn.file.seek(0, 2) == 4 * 52 * 2
+    assert drawn.file.closed
 
 
 def test_no_more_than_a_block_is_drawn_at_once():

@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
 from lmshape.numerics import random_tables, ranking
-from lmshape.numerics.random_tables import RandomColumns
+from lmshape.numerics.random_tables import DrawnRows, RandomColumns
 from lmshape.numerics.ranking import RetrievalError, bfloat16, largest, search
 
 RNG = np.random.default_rng(0)
@@ -64,6 +64,24 @@ def test_each_width_of_one_pass_is_that_of_the_first_columns_alone(monkeypatch):
         alone = nearest(some, table.array()[:, :width]).run
         for query in alone:
             assert found.run[query] == pytest.approx(alone[query], abs=1e-6)
+
+
+def test_a_random_table_is_drawn_once_and_a_query_pooled_once_for_any_blocks_of_documents(monkeypatch):
+    monkeypatch.setattr(random_tables, "BLOCK", 32)
+    some, table = random_counts(100, 8, 90, 20), RandomColumns(90, 64, 5, 0, 64)
+    whole = nearest(some, table).run
+    drawn, pooled = [], []
+    draw, pool = RandomColumns.blocks, DrawnRows.sums
+    monkeypatch.setattr(RandomColumns, "blocks", lambda table: drawn.append(table) or draw(table))
+    monkeypatch.setattr(
+        DrawnRows, "sums", lambda rows, texts: pooled.append(texts.shape[0]) or pool(rows, texts)
+    )
+    monkeypatch.setattr(ranking, "MEMORY", 4 * (64 + 16) * 30)
+    blocks = nearest(some, table).run
+    assert drawn == [table]
+    assert pooled == [8, 30, 30, 30, 9]  # two documents are equal
+    for query in whole:
+        assert blocks[query] == pytest.approx(whole[query], abs=1e-6)
 
 
 def test_trap_27_equal_scores_are_in_trec_order_whatever_the_order_of_the_documents():
@@ -149,11 +167,36 @@ def test_only_wanted_queries_are_searched():
     assert list(search(some, ["q2", "elsewhere"], [np.ones((1, 1), np.float32)], [1], 5)[1].run) == ["q2"]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e30])
-def test_a_table_that_is_not_finite_is_refused(bad):
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38])
+def test_a_table_that_is_not_finite_or_overflows_where_rows_add_up_is_refused(bad):
     table = np.array([[1, 0], [bad, 0]], dtype=np.float32)
     with pytest.raises(RetrievalError, match="not finite"):
-        nearest(counts({"d": [1]}, {"q": [0]}, 2), table)
+        nearest(counts({"d": [1, 1]}, {"q": [0]}, 2), table)
+
+
+@pytest.mark.parametrize("precision", ["float32", "published"])
+@pytest.mark.parametrize("power", [-100, -80, -10, 10, 66, 100])
+def test_a_power_of_two_changes_no_digit_where_squares_would_vanish_or_overflow(power, precision):
+    some, table = random_counts(50, 5, 40, 300), RNG.standard_normal((40, 12)).astype(np.float32)
+    scaled = np.concatenate([np.ldexp(table, power), np.full((1, 12), 1e38, np.float32)])  # a row of no text
+    assert nearest(some, scaled, precision=precision) == nearest(some, table, precision=precision)
+
+
+@pytest.mark.parametrize("factor", [1e-24, 1e20])
+def test_means_have_the_tables_own_scale(factor):
+    some, table = random_counts(20, 1, 40, 9), (RNG.random((40, 3)) * factor).astype(np.float32)
+    lengths = some.documents.sum(axis=1)[:, None]
+    expected = some.documents @ table.astype(np.float64) / lengths
+    found = ranking.means(ranking.with_rows(some.documents, 40), table, "float32")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_another_precision_is_refused():
+    some, table = random_counts(5, 2, 9, 4), np.ones((9, 2), np.float32)
+    with pytest.raises(ValueError, match="precision is float32 or published, not 'bfloat16'"):
+        nearest(some, table, precision="bfloat16")
+    with pytest.raises(ValueError, match="precision is float32 or published, not 'bfloat16'"):
+        ranking.means(ranking.with_rows(some.documents, 9), table, "bfloat16")
 
 
 @given(arrays(np.float32, st.integers(1, 30), elements=st.floats(-100, 100, width=32)))

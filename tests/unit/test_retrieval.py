@@ -178,9 +178,18 @@ def test_the_random_baseline_is_the_random_table_cut_at_each_width():
         np.testing.assert_allclose(scores.values["ndcg_at_10"], alone.values["ndcg_at_10"], atol=1e-12)
 
 
-def test_a_random_table_wider_than_the_seeds_is_refused():
-    with pytest.raises(RetrievalError, match="14336 wide at most, not 14337"):
-        retrieval.random_baseline(SOME, 80, [128, 14337], 0, QRELS)
+@pytest.mark.parametrize("width", [14337, 0, -3])
+def test_a_random_table_of_a_width_that_there_is_not_is_refused(width):
+    with pytest.raises(RetrievalError, match=f"1 to 14336 wide, not {width}"):
+        retrieval.random_baseline(SOME, 80, [128, width], 0, QRELS)
+
+
+@pytest.mark.parametrize("qrels", [{}, {"q0": {}}])
+def test_trap_28_no_judged_query_at_all_is_refused(qrels):
+    with pytest.raises(RetrievalError, match="no query of the data set has a judgement"):
+        score(SOME, [TABLE], qrels)
+    with pytest.raises(RetrievalError, match="no query of the data set has a judgement"):
+        retrieval.random_baseline(SOME, 80, [16], 0, qrels)
 
 
 def test_scoring_a_table_imports_no_model_libraries():

@@ -2,28 +2,33 @@
 
 Exact and without order: texts are put in one order whatever theirs was, and equal documents are scored once, so
 that their scores are equal to the last bit. Documents come in blocks and a table in panels of columns, over which
-dot products and norms add up: neither all vectors nor a random table need be in memory at once.
+dot products and norms add up: neither all vectors nor a random table need be in memory at once. The vectors of
+queries are all there.
 """
 
+import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, vstack
+from scipy.sparse import csc_array, csr_array
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs.tokens import Counts
 from lmshape.numerics.ablation import Panel
+from lmshape.numerics.random_tables import DrawnRows
 
 Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec_eval reads
 Precision = Literal["float32", "published"]
 
 MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
-ROUNDED = 1024  # rows rounded at once
+PIECE = 64 * 2**20  # bytes of sums that scipy makes at once, which are copied
+ROUNDED = 1024  # rows looked at or rounded at once
 
 
 class RetrievalError(LmshapeError):
@@ -48,20 +53,37 @@ def search(
     precision: Precision = "float32",
     drop_self: bool = False,
 ) -> dict[int, Found]:
-    """The `depth` best documents of each query in the first columns of a table, for every width from one pass.
+    """`search_widths`, all widths together."""
+    return dict(search_widths(counts, query_ids, panels, widths, depth, precision, drop_self))
+
+
+def search_widths(
+    counts: Counts,
+    query_ids: Collection[str],
+    panels: Sequence[Panel],
+    widths: Collection[int],
+    depth: int,
+    precision: Precision = "float32",
+    drop_self: bool = False,
+) -> Iterator[tuple[int, Found]]:
+    """(width, the `depth` best documents of each query in a table's first columns), for every width from one pass.
 
     Equal scores are in trec_eval's order: by document id, descending. With `drop_self` a query's document of its
     own id is left out. Queries without a text are not found. See `lmshape.retrieval.score` for `precision`.
+    A run takes more memory than the search for it, so one is made when it is asked for.
     """
     texts = prepare(counts, query_ids, panels[0].shape[0])
     nearest = {width: Nearest.nothing(len(texts.query_ids)) for width in widths}
     widest = max(panel.shape[1] for panel in panels)
     step = max(1, MEMORY // (4 * (widest + 2 * len(texts.query_ids))))
-    for first in range(0, texts.documents.shape[0], step):
-        block = texts.documents[first : first + step]
-        for width, cosines, zeros in cosines_by_width(texts.queries, block, panels, widths, precision):
-            nearest[width].add(cosines, zeros, first, depth + drop_self)
-    return {width: found(texts, nearest[width], depth, drop_self) for width in widths}
+    with opened(panels, used_by(texts.queries, texts.documents), precision) as table:
+        queries = [table.means(texts.queries, panel) for panel in table.panels]
+        for first in range(0, texts.documents.shape[0], step):
+            block = texts.documents[first : first + step]
+            for width, cosines, zeros in cosines_by_width(queries, block, table, widths):
+                nearest[width].add(cosines, zeros, first, depth + drop_self)
+    for width, best in nearest.items():
+        yield width, found(texts, best, depth, drop_self)
 
 
 @dataclass(frozen=True)
@@ -121,58 +143,110 @@ def equal_rows(matrix: csr_array) -> list[list[int]]:
     return list(groups.values())
 
 
-def cosines_by_width(
-    queries: csr_array,
-    documents: csr_array,
-    panels: Sequence[Panel],
-    widths: Collection[int],
-    precision: Precision,
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """(width, cosines (queries, documents), which texts are zero (queries + documents)), widths ascending.
+@dataclass(frozen=True)
+class Table:
+    """Panels side by side, of whose rows many sums can be taken.
 
-    A text of zeros has cosine 0 with everything.
+    Means are divided by 2 ** `exponent`, which brings the values of a table to 1 and less. That changes no digit, and
+    no square vanishes or overflows for a table's scale alone.
     """
-    texts, between = vstack([queries, documents], format="csr"), queries.shape[0]
-    dots = np.zeros((between, documents.shape[0]), np.float32)
-    squares = np.zeros(texts.shape[0], np.float32)
-    done = 0
-    for panel in panels:
-        vectors = means(texts, panel, precision)
-        edges = {0, panel.shape[1]} | {width - done for width in widths if 0 < width - done < panel.shape[1]}
-        for left, right in pairwise(sorted(edges)):
-            part = vectors[:, left:right]
-            dots += part[:between] @ part[between:].T
-            squares += np.einsum("ij,ij->i", part, part)
-            if done + right in widths:
-                yield done + right, *normalized(dots, squares)
-        done += panel.shape[1]
+
+    panels: list[np.ndarray | DrawnRows]
+    published: bool
+    exponent: int
+
+    def means(self, texts: csr_array, panel: np.ndarray | DrawnRows) -> np.ndarray:
+        """The mean row in one of the panels of each text, (texts, width) float32; zeros for a text without tokens.
+
+        `published` rounds the sum, the length and their ratio, as mean pooling in bfloat16 does.
+        """
+        lengths = np.maximum(texts.sum(axis=1), 1)[:, None]
+        sums = product(texts, panel) if isinstance(panel, np.ndarray) else panel.sums(texts)
+        if self.published:
+            round_bfloat16(sums)
+            round_bfloat16(lengths)
+        sums /= np.ldexp(lengths, self.exponent)
+        if self.published:
+            round_bfloat16(sums)
+        return sums
+
+
+@contextmanager
+def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> Iterator[Table]:
+    """A table whose `used` rows are random numbers drawn and, if `published`, rounded to bfloat16: once, here."""
+    if precision not in get_args(Precision):
+        raise ValueError(f"precision is {' or '.join(get_args(Precision))}, not {precision!r}")
+    published = precision == "published"
+    arrays = [panel for panel in panels if isinstance(panel, np.ndarray)]
+    exponent = scale(arrays, used) if len(arrays) == len(panels) else max(0, scale(arrays, used))
+    with ExitStack() as files:
+
+        def ready(panel: Panel) -> np.ndarray | DrawnRows:
+            if isinstance(panel, np.ndarray):
+                return bfloat16(panel) if published else panel
+            return files.enter_context(panel.drawn(used))
+
+        yield Table([ready(panel) for panel in panels], published, exponent)
+
+
+def used_by(*texts: csr_array) -> np.ndarray:
+    """The tokens that occur in counted texts, ascending."""
+    occurs = np.zeros(texts[0].shape[1], bool)
+    for side in texts:
+        occurs[side.indices] = True
+    return np.flatnonzero(occurs)
+
+
+def scale(arrays: Sequence[np.ndarray], used: np.ndarray) -> int:
+    """The power of two just above the largest value in `used` rows, -100 to 100; 0 where that is no finite number."""
+    largest = 0.0
+    for first in range(0, len(used), ROUNDED):
+        values = [np.abs(array[used[first : first + ROUNDED]]).max() for array in arrays]
+        largest = np.max([largest, *values])
+    return int(np.clip(np.frexp(largest)[1], -100, 100)) if np.isfinite(largest) else 0
 
 
 def means(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
     """The mean token row of each text, (texts, width) float32; zeros for a text without tokens.
 
-    `published` rounds the table, the sum, the length and their ratio, as mean pooling in bfloat16 does.
+    `published` rounds as in `lmshape.retrieval.score`.
     """
-    published = precision == "published"
-    lengths = np.maximum(texts.sum(axis=1), 1)[:, None]
-    if isinstance(panel, np.ndarray):
-        sums = product(texts, bfloat16(panel) if published else panel)
-    else:
-        sums = panel.sums(texts)
-    if published:
-        sums, lengths = bfloat16(sums), bfloat16(lengths)
-    sums /= lengths
-    return bfloat16(sums) if published else sums
+    with opened([panel], used_by(texts), precision) as table:
+        return np.ldexp(table.means(texts, table.panels[0]), table.exponent)
+
+
+def cosines_by_width(
+    queries: Sequence[np.ndarray], documents: csr_array, table: Table, widths: Collection[int]
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """(width, cosines (queries, documents), which texts are zero (queries + documents)), widths ascending.
+
+    `queries` has their mean rows (queries, width) in each panel. A text of zeros has cosine 0 with everything.
+    """
+    between = len(queries[0])
+    dots = np.zeros((between, documents.shape[0]), np.float32)
+    squares = np.zeros(between + documents.shape[0], np.float32)
+    done = 0
+    for of_queries, panel in zip(queries, table.panels, strict=True):
+        of_documents, columns = table.means(documents, panel), panel.shape[1]
+        edges = {0, columns} | {width - done for width in widths if 0 < width - done < columns}
+        for left, right in pairwise(sorted(edges)):
+            parts = of_queries[:, left:right], of_documents[:, left:right]
+            dots += parts[0] @ parts[1].T
+            squares += np.concatenate([np.einsum("ij,ij->i", part, part) for part in parts])
+            if done + right in widths:
+                yield done + right, *normalized(dots, squares)
+        done += columns
 
 
 def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
     """counts @ table, (texts, width). By column of `counts`, so that each row of the table is read once and in order.
 
-    By as many threads as BLAS may use, where scipy takes one; no sum depends on how many.
+    In pieces of texts, by as many threads as BLAS may use, where scipy takes one; no sum depends on either.
     """
     threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count())
-    cuts = np.linspace(0, counts.shape[0], threads + 1).astype(int)
     sums = np.empty((counts.shape[0], table.shape[1]), np.float32)
+    pieces = max(threads, math.ceil(sums.nbytes / PIECE))
+    cuts = np.linspace(0, counts.shape[0], pieces + 1).astype(int)
 
     def fill(part: slice) -> None:
         sums[part] = csc_array(counts[part]) @ table
@@ -183,25 +257,32 @@ def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:
-    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32.
+    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32."""
+    rounded = np.array(values, dtype=np.float32, order="C")
+    round_bfloat16(rounded)
+    return rounded
 
-    By blocks of rows, so that a table is in memory twice and not four times.
-    """
-    bits = np.array(values, dtype=np.float32, order="C").view(np.uint32)
+
+def round_bfloat16(values: np.ndarray) -> None:
+    """`bfloat16` in place, by blocks of rows, so that a table is in memory twice and not four times."""
+    bits = values.view(np.uint32)
     for first in range(0, len(bits), ROUNDED):
         block = bits[first : first + ROUNDED]
         block += (block >> 16 & 1) + np.uint32(0x7FFF)
         block &= np.uint32(0xFFFF0000)
-    return bits.view(np.float32)
 
 
 def normalized(dots: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cosines from dot products (queries, documents) and squared norms (queries + documents); which are zero."""
     if not np.isfinite(squares).all():
-        raise RetrievalError("a text's vector is not finite: the table holds NaN or infinite values")
+        raise RetrievalError(
+            "a text's vector is not finite: the table holds NaN, infinite or too large values"
+        )
     zeros = squares == 0
-    scale = 1 / np.sqrt(np.where(zeros, 1, squares))
-    return dots * scale[: len(dots), None] * scale[len(dots) :], zeros
+    factors = 1 / np.sqrt(np.where(zeros, 1, squares))
+    cosines = dots * factors[: len(dots), None]
+    cosines *= factors[len(dots) :]
+    return cosines, zeros
 
 
 @dataclass
