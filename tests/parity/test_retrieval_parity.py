@@ -10,11 +10,12 @@ import pytest
 import torch
 import word_tokenizer
 from peers import by_mteb, sentence_transformer
+from scipy.sparse import csr_array
 
 from lmshape import mteb_bridge, retrieval
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.inputs.datasets import Dataset, Document
-from lmshape.numerics import bootstrap
+from lmshape.numerics import bootstrap, ranking
 from lmshape.numerics.ablation import apply
 from lmshape.numerics.ranking import Found, search
 from lmshape.retrieval import METRICS
@@ -145,6 +146,24 @@ def test_the_bridge_drops_a_querys_own_document_where_the_task_does(table, token
     assert kept.values["ndcg_at_10"].mean() < theirs["ndcg_at_10"] - 0.01
 
 
+def pooled(ids, rows):
+    """Mean pooling as the published study's code does it, in the precision of `rows`, as float32."""
+    mask = torch.ones(len(ids), 1, dtype=rows.dtype)
+    return ((rows[ids] * mask).sum(0) / mask.sum(0)).float()
+
+
+def test_published_precision_rounds_each_step_of_a_mean_as_torch_does_also_of_texts_beyond_256_tokens():
+    """bfloat16 has no 257: a length is rounded too. Rows are in units of 1/8, so that no sum depends on its order."""
+    rng = np.random.default_rng(2)
+    table = rng.integers(-300, 300, (210, 24)).astype(np.float32) / 8
+    rows = torch.from_numpy(table).bfloat16()
+    texts = [rng.integers(0, 210, length) for length in (1, 2, 100, 255, 256, *range(257, 601, 7))]
+    expected = np.stack([pooled(text, rows).numpy() for text in texts])
+    counts = csr_array(np.stack([np.bincount(text, minlength=210) for text in texts]))
+    found = ranking.means(ranking.with_rows(counts, 210), table, "published")
+    assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize("ablation", ["original", "crop-7", "pad-40", "random"])
 def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts, table, tokenizer, ablation):
     chosen, loaded = Ablation.parse(ablation), tokens.load_tokenizer(tokenizer)
@@ -157,13 +176,10 @@ def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts
         rows = torch.cat([rows, drawn[:, 24:]], dim=1) if chosen.size else drawn
     rows = rows[:, : chosen.width(24)]
 
-    def pooled(text):
-        ids = loaded(text)["input_ids"]
-        mask = torch.ones(len(ids), 1, dtype=torch.bfloat16)
-        return ((rows[ids] * mask).sum(0) / mask.sum(0)).float()
-
-    documents = torch.stack([pooled(document.content) for document in small.documents])
-    queries = torch.stack([pooled(text) for text in small.queries.values()])
+    documents = torch.stack(
+        [pooled(loaded(document.content)["input_ids"], rows) for document in small.documents]
+    )
+    queries = torch.stack([pooled(loaded(text)["input_ids"], rows) for text in small.queries.values()])
     cosines = torch.nn.functional.cosine_similarity(queries[:, None], documents[None], dim=2)
     ids = counts.document_ids
     run = {
