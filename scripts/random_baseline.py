@@ -9,15 +9,15 @@ from lmshape.inputs import datasets, tokens
 from lmshape.report import tables
 
 names, settings = snakemake.wildcards, snakemake.params
-dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)
+judgements, counts = datasets.read_judgements(snakemake.input.dataset), tokens.load(snakemake.input.counts)
 scores = retrieval.random_baseline(
     counts,
     settings.rows,
     settings.widths,
     int(names.seed),
-    dataset.qrels,
+    judgements.qrels,
     settings.precision,
-    dataset.drop_self,
+    judgements.drop_self,
 )
 columns = {
     "tokenizer": counts.tokenizer,

@@ -8,12 +8,12 @@ import polars as pl
 
 from lmshape import retrieval
 from lmshape.inputs import checkpoints, datasets, tokens
-from lmshape.numerics import ablation
+from lmshape.numerics.ablation import AblationError, apply
 from lmshape.report import tables
 from lmshape.study.ablation_names import Ablation
 
 names, settings = snakemake.wildcards, snakemake.params
-dataset, counts = datasets.read(snakemake.input.dataset), tokens.load(snakemake.input.counts)
+judgements, counts = datasets.read_judgements(snakemake.input.dataset), tokens.load(snakemake.input.counts)
 facts, chosen = checkpoints.information(snakemake.input.table), Ablation.parse(names.ablation)
 columns = settings.columns | {
     "side": names.side,
@@ -27,12 +27,12 @@ columns = settings.columns | {
     "dataset_revision": counts.dataset_revision,
 }
 
-panels = ablation.apply(chosen, checkpoints.load(snakemake.input.table), counts.vocabulary, columns["seed"])
 try:
-    scores = retrieval.score(counts, panels, dataset.qrels, settings.precision, dataset.drop_self)
+    panels = apply(chosen, checkpoints.load(snakemake.input.table), counts.vocabulary, columns["seed"])
+    scores = retrieval.score(counts, panels, judgements.qrels, settings.precision, judgements.drop_self)
     rows = retrieval.rows(scores, settings.bootstrap)
     by_query = {"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}
-except retrieval.RetrievalError as error:  # a table that cannot be scored is a null with its reason
+except (AblationError, retrieval.RetrievalError) as error:  # such a table is a null with its reason
     rows, by_query = retrieval.failed_rows(str(error)), {"query": [], "ndcg_at_10": []}
 
 tables.save_rows(rows, columns, snakemake.output.rows)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmshape.numerics.ablation import apply, centered, principal, shuffled
+from lmshape.numerics.ablation import AblationError, apply, centered, principal, shuffled
 from lmshape.study.ablation_names import Ablation
 
 RNG = np.random.default_rng(0)
@@ -96,18 +96,30 @@ def test_trap_14_padding_rows_change_nothing(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "seed", "message"),
+    ("name", "seed", "error", "message"),
     [
-        ("crop-9", None, "crop-9 is wider than the table"),
-        ("pad-7", 0, "pad-7 is narrower than the table"),
-        ("random", None, "random draws numbers and needs a seed"),
+        ("crop-9", None, AblationError, "crop-9 is wider than the table"),
+        ("pad-7", 0, AblationError, "pad-7 is narrower than the table"),
+        ("random", None, ValueError, "random draws numbers and needs a seed"),
     ],
 )
-def test_what_cannot_be_is_refused(name, seed, message):
-    with pytest.raises(ValueError, match=message):
+def test_what_cannot_be_is_refused(name, seed, error, message):
+    with pytest.raises(error, match=message):
         panels(name, seed)
 
 
-def test_more_tokens_than_rows_are_refused():
-    with pytest.raises(ValueError, match="61 tokens do not fit in a table of 60 rows"):
-        apply(Ablation.parse("original"), TABLE, 61)
+@pytest.mark.parametrize("name", ["pca-3", "centered", "shuffled"])
+def test_more_tokens_than_rows_are_refused_where_all_tokens_matter(name):
+    with pytest.raises(AblationError, match=f"{name}: 61 tokens do not fit in a table of 60 rows"):
+        apply(Ablation.parse(name), TABLE, 61, 0)
+
+
+@pytest.mark.parametrize("name", ["original", "crop-3", "pad-20", "random"])
+def test_a_token_without_a_row_that_no_text_may_use_is_no_matter_elsewhere(name):
+    found = apply(Ablation.parse(name), TABLE, 61, 0)
+    assert [str(panel) for panel in found] == [str(panel) for panel in panels(name, 0)]
+
+
+def test_pca_of_a_table_that_is_not_finite_is_refused():
+    with pytest.raises(AblationError, match="not finite"):
+        panels("pca-3", table=np.where(TABLE[3, 3] == TABLE, np.nan, TABLE).astype(np.float32))

@@ -1,5 +1,7 @@
 """The tables that a job of retrieval writes: two runs give the same, and so does any order of its data set."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -39,6 +41,19 @@ def permuted(dataset: Dataset) -> Dataset:
     return Dataset(documents, mix(dataset.queries), qrels)
 
 
+def retrieve(folder: Path, table: Path, ablation: str, seed: str) -> list[pl.DataFrame]:
+    """The two tables that the job writes of the data set and counts in `folder`."""
+    script_job.run(
+        "retrieve",
+        folder,
+        input={"dataset": "dataset", "counts": "counts.npz", "table": str(table)},
+        output={"rows": "rows.parquet", "queries": "queries.parquet"},
+        params={"columns": {"suite": "s"}, "precision": "float32", "bootstrap": 50},
+        wildcards={"side": "input", "ablation": ablation, "seed": seed, "dataset": "d"},
+    )
+    return [pl.read_parquet(folder / name) for name in ("rows.parquet", "queries.parquet")]
+
+
 @pytest.mark.parametrize(("ablation", "seed", "width"), [("original", "none", 8), ("pad-24", "3", 24)])
 def test_two_runs_and_any_order_of_documents_queries_and_judgements_give_identical_tables(
     dataset, ablation, seed, width, tmp_path
@@ -55,19 +70,7 @@ def test_two_runs_and_any_order_of_documents_queries_and_judgements_give_identic
         tokens.save(
             tokens.count(datasets.read(folder / "dataset"), tokenizer, "words"), folder / "counts.npz"
         )
-        script_job.run(
-            "retrieve",
-            folder,
-            input={
-                "dataset": "dataset",
-                "counts": "counts.npz",
-                "table": str(tmp_path / "input.safetensors"),
-            },
-            output={"rows": "rows.parquet", "queries": "queries.parquet"},
-            params={"columns": {"suite": "s"}, "precision": "float32", "bootstrap": 50},
-            wildcards={"side": "input", "ablation": ablation, "seed": seed, "dataset": "d"},
-        )
-        found.append([pl.read_parquet(folder / name) for name in ("rows.parquet", "queries.parquet")])
+        found.append(retrieve(folder, tmp_path / "input.safetensors", ablation, seed))
     (rows, queries), *others = found
     assert rows["metric"].to_list() == list(METRICS)
     assert rows["width"].unique().to_list() == [width] and rows["zero_documents"].unique().to_list() == [2]
@@ -78,3 +81,22 @@ def test_two_runs_and_any_order_of_documents_queries_and_judgements_give_identic
     for other_rows, other_queries in others:
         assert rows.equals(other_rows)
         assert queries.equals(other_queries)
+
+
+def test_trap_14_an_unused_token_without_a_row_costs_the_cells_that_look_at_all_tokens_and_no_job(
+    dataset, tmp_path
+):
+    table = RNG.standard_normal((len(WORDS) + 1, 8)).astype(np.float32)
+    checkpoints.save(
+        checkpoints.Embedding(table, "float32", "F32", "embed", False), tmp_path / "input.safetensors", "r1"
+    )
+    tokenizer = word_tokenizer.save(tmp_path, [*WORDS, "unused"])
+    datasets.write(dataset, tmp_path / "dataset")
+    tokens.save(tokens.count(dataset, tokenizer, "words"), tmp_path / "counts.npz")
+    (scored, _), (failed, queries) = (
+        retrieve(tmp_path, tmp_path / "input.safetensors", name, "none") for name in ("original", "centered")
+    )
+    assert scored["value"].null_count() == 0
+    assert failed["value"].null_count() == failed.height == len(METRICS)
+    assert failed["reason"].unique().to_list() == ["centered: 32 tokens do not fit in a table of 31 rows"]
+    assert queries.is_empty()

@@ -10,20 +10,29 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import eigh
 
+from lmshape.errors import LmshapeError
 from lmshape.numerics.random_tables import RandomColumns
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 
 Panel = np.ndarray | RandomColumns
 BLOCK = 8192  # rows centred at once, whose products are summed in float32 before they are added in float64
+OF_TOKENS = ("pca", "centered", "shuffled")  # those that must know which rows stand for tokens
+
+
+class AblationError(LmshapeError):
+    """A table that cannot be ablated so; the message says why."""
 
 
 def apply(ablation: Ablation, table: np.ndarray, vocabulary: int, seed: int | None = None) -> list[Panel]:
-    """The panels of `table` (rows, width) float32 under an ablation; ValueError where it cannot be."""
+    """The panels of `table` (rows, width) float32 under an ablation; AblationError where it cannot be.
+
+    A tokenizer can have ids beyond the table that no text uses: only what looks at all tokens is refused then.
+    """
     rows, width = table.shape
     if reason := ablation.impossible(width):
-        raise ValueError(reason)
-    if vocabulary > rows:
-        raise ValueError(f"{vocabulary} tokens do not fit in a table of {rows} rows")
+        raise AblationError(reason)
+    if vocabulary > rows and ablation.kind in OF_TOKENS:
+        raise AblationError(f"{ablation}: {vocabulary} tokens do not fit in a table of {rows} rows")
     if ablation.random and seed is None:
         raise ValueError(f"{ablation} draws numbers and needs a seed")
     match ablation.kind:
@@ -65,6 +74,10 @@ def principal(table: np.ndarray, size: int, vocabulary: int) -> np.ndarray:
     for rows in blocks(vocabulary):
         block = table[rows] - mean
         covariance += block.T @ block
+    if not np.isfinite(covariance).all():
+        raise AblationError(
+            "the covariance of the table is not finite: it holds NaN, infinite or too large values"
+        )
     _, directions = eigh(covariance, subset_by_index=(width - size, width - 1), overwrite_a=True)
     directions = directions[:, ::-1].astype(table.dtype)
     projected = np.empty((len(table), size), table.dtype)
