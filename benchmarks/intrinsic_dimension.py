@@ -20,7 +20,7 @@ from lmshape.study.estimator_settings import LLM_MICROSCOPE
 
 ROUNDS = 2  # of each, in turn, so that a busy moment hits all; the best counts
 ROWS, WIDTH = 4096, 1024
-FEW = 256  # rows of the warm-up
+FEW = 256  # rows of scikit-dimension's warm-up
 PART = 64  # rows for which llm-microscope's loop is timed; it does the same for every row
 
 

@@ -251,6 +251,56 @@ def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_sa
     assert spread.keys() == whole.keys() and all((spread[stack] == whole[stack]).all() for stack in whole)
 
 
+@pytest.fixture
+def full_device(monkeypatch):
+    """Every device has room for a model and for none of its sequences; accelerate spreads a model over the host.
+
+    Returns where models were loaded to, and whether those loaded before were gone by then.
+    """
+    load, loads, models = tf.AutoModel.from_pretrained, [], []
+
+    def no_room(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    def from_pretrained(*args, device_map, **options):
+        loads.append((device_map, all(model() is None for model in models)))
+        model, report = load(*args, device_map={"": "cpu"}, **options)
+        models.append(weakref.ref(model))
+        if device_map == "auto":
+            accelerate.cpu_offload(model, "cpu")
+        else:
+            layers.blocks(model, "tiny")[1].register_forward_pre_hook(no_room)
+        return model, report
+
+    monkeypatch.setattr(layers.AutoModel, "from_pretrained", from_pretrained)
+    return loads
+
+
+def test_a_model_that_leaves_no_room_for_a_sequence_is_spread_and_gives_the_same_states(
+    tmp_path, full_device, monkeypatch
+):
+    tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")
+    spread = every_state(read(tmp_path / "model", tmp_path, "decoder", device="cuda:0"))["decoder"]
+    assert full_device == [({"": "cuda:0"}, True), ("auto", True)]
+    monkeypatch.undo()
+    assert (every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"] == spread).all()
+
+
+def test_no_room_for_a_sequence_on_the_host_is_an_error_at_once(tmp_path, full_device):
+    tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")
+    with pytest.raises(layers.NoRoom, match="tiny: no memory for a sequence of two tokens"):
+        read(tmp_path / "model", tmp_path, "decoder")
+    assert full_device == [({"": "cpu"}, True)]
+    assert not (tmp_path / "states").exists()
+
+
+def test_no_room_for_one_sequence_is_an_error_that_says_how_long_it_is():
+    text = sequences()
+    sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
+    with pytest.raises(layers.NoRoom, match="fake: no memory for one sequence of 9 tokens"):
+        layers.Reader(FakeModel(memory=8), "decoder", "fake").run(text, sample, lambda *_: None)
+
+
 def test_a_model_in_part_on_disk_gives_the_same_states(tmp_path, monkeypatch):
     """As accelerate places a model that fits neither the device nor the host."""
     tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")

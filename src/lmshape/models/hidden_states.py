@@ -50,25 +50,38 @@ def collect(
     that tell the checkpoint from others (`lmshape.models.identity`). Rows go to disk as they come, so that no
     more than one forward pass is ever in memory. Values that are not finite are logged as errors by layer and kept:
     what is measured there fails, and the other layers keep their results.
+
+    A model that leaves no room for one sequence on its device is loaded once more, spread over all devices and the
+    host. Raises layers.NoRoom where that does not help, or `device` is the host.
     """
     from lmshape.models import layers  # torch and transformers: those who read the folder do without them
 
     if not sequences:
         raise LmshapeError(f"{name}: there is no text to read")
     sample = draw([len(sequence) for sequence in sequences], vectors, seed)
-    reader = layers.Reader(layers.load(model, name, dtype, device), architecture, name)
-    shapes = reader.shapes(sequences[0])
-    with writing(folder) as temporary:
-        temporary.mkdir()
-        files = _Files(temporary, shapes, len(sample.positions))
-        reader.run(sequences, sample, files.put)
-        files.close(name)
-        for stack in shapes:
-            np.save(temporary / f"{stack}_positions.npy", sample.positions)
-        about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "vectors": vectors}
-        about["identity"] = dict(identity or {})
-        about["stacks"] = {stack: depth for stack, (depth, _) in shapes.items()}
-        (temporary / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+    about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "vectors": vectors}
+    about["identity"] = dict(identity or {})
+
+    def write(place: str) -> None:
+        reader = layers.Reader(layers.load(model, name, dtype, place), architecture, name)
+        shapes = reader.shapes(sequences[0])
+        with writing(folder) as temporary:
+            temporary.mkdir()
+            files = _Files(temporary, shapes, len(sample.positions))
+            reader.run(sequences, sample, files.put)
+            files.close(name)
+            for stack in shapes:
+                np.save(temporary / f"{stack}_positions.npy", sample.positions)
+            stacks = {stack: depth for stack, (depth, _) in shapes.items()}
+            (temporary / ABOUT).write_text(json.dumps(about | {"stacks": stacks}, indent=1), encoding="utf-8")
+
+    try:
+        return write(device)
+    except layers.NoRoom as error:
+        if device == "cpu":  # there is nowhere else to put a part of the model
+            raise
+        log.info("%s beside the model on %s: spread over all devices", error, device)
+    write(layers.SPREAD)
 
 
 class _Files:

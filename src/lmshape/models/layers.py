@@ -17,6 +17,7 @@ from lmshape.models.sampling import Sample
 
 log = logging.getLogger(__name__)
 
+SPREAD = "auto"  # transformers' word for: over all devices and the host, with a part of each left free
 TOKENS_AT_ONCE = 8192  # in one forward pass, until memory runs out
 Keep = Callable[[str, int, torch.Tensor], None]  # stack, layer, (sequences, tokens, width)
 Put = Callable[
@@ -28,14 +29,19 @@ class ModelError(LmshapeError):
     """A model that cannot be loaded, or whose blocks cannot be found; the message names it."""
 
 
+class NoRoom(ModelError):
+    """No memory for one sequence beside the model; the message says how long the sequence is."""
+
+
 # --- loading -------------------------------------------------------------------------------------------
 
 
 def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
     """The model without its head, in `dtype`, ready to run; over several devices if one is too small.
 
-    `path` is a folder in transformers' layout, or a GGUF file. No code that comes with a model is run, nothing is
-    downloaded, and a weight that the checkpoint lacks is an error: it would be random without a word.
+    `device` is as torch names it, or SPREAD: over several from the start. `path` is a folder in transformers' layout,
+    or a GGUF file. No code that comes with a model is run, nothing is downloaded, and a weight that the checkpoint
+    lacks is an error: it would be random without a word.
     """
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     path = Path(path)
@@ -57,12 +63,15 @@ def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
 
 def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.Module, dict[str, Any]]:
     """Load onto one device; if it is too small, accelerate spreads the model over all of them and the host."""
-    with suppress(torch.OutOfMemoryError):
-        return AutoModel.from_pretrained(source, device_map={"": device}, output_loading_info=True, **options)
+    if device != SPREAD:
+        with suppress(torch.OutOfMemoryError):
+            return AutoModel.from_pretrained(
+                source, device_map={"": device}, output_loading_info=True, **options
+            )
+        log.info("the model does not fit %s: spread over all devices", device)
     # Only now, with the error gone, is what had been loaded free; accelerate counts the memory that it finds free.
     _release()
-    log.info("the model does not fit %s: spread over all devices", device)
-    return AutoModel.from_pretrained(source, device_map="auto", output_loading_info=True, **options)
+    return AutoModel.from_pretrained(source, device_map=SPREAD, output_loading_info=True, **options)
 
 
 def _release() -> None:
@@ -114,20 +123,27 @@ class Reader:
                 block.register_forward_hook(self._leaving(stack))
 
     def shapes(self, sequence: np.ndarray) -> dict[str, tuple[int, int]]:
-        """Stack -> (layers, width), found by running the beginning of a sequence."""
+        """Stack -> (layers, width), found by running the beginning of a sequence.
+
+        Raises NoRoom where there is no memory for it.
+        """
         found: dict[str, tuple[int, int]] = {}
 
         def keep(stack: str, layer: int, hidden: torch.Tensor) -> None:
             found[stack] = (layer, hidden.shape[-1])
 
-        self._forward([sequence[:2]], keep)
+        try:
+            self._forward([sequence[:2]], keep)
+        except torch.OutOfMemoryError:
+            raise NoRoom(f"{self.name}: no memory for a sequence of two tokens") from None
         return found
 
     def run(self, sequences: Sequence[np.ndarray], sample: Sample, put: Put) -> None:
         """Give `put` the vectors of the sample at every layer, a layer of a few sequences at a time.
 
         Sequences of like length go together, the longest first, so that memory runs out at once or never. Then
-        their number is halved; what was put from a pass that failed is put again.
+        their number is halved; what was put from a pass that failed is put again. Raises NoRoom where even one
+        sequence is too many.
         """
         used, lengths = np.unique(sample.sequences), np.array([len(sequence) for sequence in sequences])
         used = used[np.argsort(-lengths[used], kind="stable")]
@@ -141,7 +157,7 @@ class Reader:
                 continue
             _release()  # outside the handler: an error holds on to the layers of the pass that failed
             if size == 1:
-                raise ModelError(f"{self.name}: no memory for one sequence of {lengths[group[0]]} tokens")
+                raise NoRoom(f"{self.name}: no memory for one sequence of {lengths[group[0]]} tokens")
             size //= 2
             log.info("%s: out of memory, on with %d sequences at once", self.name, size)
 
