@@ -120,6 +120,23 @@ def test_a_data_file_counts_where_it_is_named_and_only_there(project):
     assert changed(before, codes(project)) == {"report"}
 
 
+def test_trap_1_a_comment_or_docstring_that_names_a_data_file_changes_nothing(project):
+    before = codes(project)
+    path = project / "demo/helpers.py"
+    path.write_text(f'"""Unlike page.html.j2."""\n# other.txt tells why\n{path.read_text()}')
+    assert codes(project) == before
+    (project / "demo/page.html.j2").write_text("<b>{{ value }}</b>\n")
+    assert changed(before, codes(project)) == {"report"}
+
+
+@pytest.mark.parametrize("string", ['"other.txt"', 'f"{folder}/other.txt"', '"other" ".txt"'])
+def test_a_data_file_is_named_by_any_form_of_string(project, string):
+    (project / "demo/unused.py").write_text(f"folder = '.'\nname = {string}\n")
+    before = codes(project)
+    (project / "demo/other.txt").write_text("read by one\n")
+    assert changed(before, codes(project)) == {"unused"}
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -12,11 +12,20 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from lmshape.errors import LmshapeError
 
 PACKAGE = Path(__file__).parents[1]
 IGNORED_FIELDS = {"ctx", "kind", "type_comment"}  # each follows from the rest, or has no effect
+
+
+class Outline(NamedTuple):
+    """What a Python file amounts to, whatever its comments, docstrings and formatting."""
+
+    digest: str
+    imports: tuple[tuple[int, str], ...]  # dots of a relative import, dotted name
+    strings: tuple[str, ...]
 
 
 def code(script: str | Path, package: Path = PACKAGE) -> str:
@@ -34,7 +43,7 @@ def code(script: str | Path, package: Path = PACKAGE) -> str:
             if module not in files:
                 files[module] = path
                 waiting.append(module)
-    parts = [f"{module} {_outline(path)[0]}" for module, path in files.items()]
+    parts = [f"{module} {_outline(path).digest}" for module, path in files.items()]
     parts += [f"{path.name} {_digest(path.read_bytes())}" for path in _data_files(files)]
     return _digest("\n".join(sorted(parts)).encode())
 
@@ -62,7 +71,7 @@ def _imported(module: str, files: dict[str, Path], package: Path) -> Iterator[tu
     """The modules of `package`, with their files, that one file imports; importing a.b runs a as well."""
     path = files[module]
     home = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for level, name in _outline(path)[1]:
+    for level, name in _outline(path).imports:
         parents = home[: len(home) - level + 1] if level else []
         names = [*parents, *name.split(".")]
         for length in range(1, len(names) + 1):
@@ -80,19 +89,21 @@ def _find(names: list[str], package: Path) -> Path | None:
 
 
 def _data_files(files: dict[str, Path]) -> set[Path]:
-    """Files beside the package's modules that are not Python and that a module of that folder mentions."""
+    """Files beside the package's modules that are not Python and that a module of that folder names in a string."""
     modules = [path for module, path in files.items() if module]
     data = {
         folder: [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
         for folder in {path.parent for path in modules}
     }
     return {
-        found for path in modules for found in data[path.parent] if found.name.encode() in path.read_bytes()
+        found
+        for path in modules
+        for found in data[path.parent]
+        if any(found.name in string for string in _outline(path).strings)
     }
 
 
-def _outline(path: Path) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """Hash of a file's meaning, and its imports as (dots of a relative import, dotted name)."""
+def _outline(path: Path) -> Outline:
     try:
         return _parse(path.read_bytes())
     except OSError as error:
@@ -104,27 +115,31 @@ def _outline(path: Path) -> tuple[str, tuple[tuple[int, str], ...]]:
 
 
 @cache  # by content: an edit within one process is seen, and a module behind many scripts is parsed once
-def _parse(source: bytes) -> tuple[str, tuple[tuple[int, str], ...]]:
+def _parse(source: bytes) -> Outline:
     imports: list[tuple[int, str]] = []
-    text = _canonical(ast.parse(source), imports)
-    return _digest(text.encode()), tuple(imports)
+    strings: list[str] = []
+    text = _canonical(ast.parse(source), imports, strings)
+    return Outline(_digest(text.encode()), tuple(imports), tuple(strings))
 
 
-def _canonical(node: object, imports: list[tuple[int, str]]) -> str:
-    """A syntax tree as text, without docstrings and positions; its imports are appended to `imports`.
+def _canonical(node: object, imports: list[tuple[int, str]], strings: list[str]) -> str:
+    """A syntax tree as text, without docstrings and positions; its imports and strings are appended to the lists.
 
     Empty fields are left out, so that a newer Python that adds an optional one changes nothing.
     """
     if isinstance(node, list):
-        return f"[{','.join(_canonical(item, imports) for item in node if not _is_bare_string(item))}]"
+        items = (_canonical(item, imports, strings) for item in node if not _is_bare_string(item))
+        return f"[{','.join(items)}]"
     if not isinstance(node, ast.AST):
         return repr(node)
     if isinstance(node, ast.Import):
         imports += [(0, alias.name) for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         imports += [(node.level, ".".join(filter(None, (node.module, alias.name)))) for alias in node.names]
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        strings.append(node.value)
     names = (name for name in node._fields if name not in IGNORED_FIELDS)
-    fields = ((name, _canonical(getattr(node, name, None), imports)) for name in names)
+    fields = ((name, _canonical(getattr(node, name, None), imports, strings)) for name in names)
     return f"{type(node).__name__}({','.join(f'{k}={v}' for k, v in fields if v not in ('None', '[]'))})"
 
 
