@@ -163,6 +163,18 @@ def queue(environment: dict[str, str]) -> list[str]:
     return command(environment, "squeue", "--noheader", "--format=%A").split()
 
 
+def cancel_when(environment: dict[str, str], state: str, comment: str) -> None:
+    """Cancel the job with this comment (rule and wildcards), as soon as it is pending or running."""
+    for _ in range(300):
+        listed = command(environment, "squeue", "--noheader", f"--states={state}", "--format=%A %k")
+        for line in listed.splitlines():
+            if line.split(maxsplit=1)[1] == comment:
+                time.sleep(1)
+                command(environment, "scancel", line.split()[0])
+                return
+        time.sleep(0.5)
+
+
 def cancel_everything(environment: dict[str, str]) -> None:
     """Cancel all jobs and wait for their ends: a job's processes outlive the daemon that started them."""
     command(environment, "scancel", "--user=root")

@@ -29,3 +29,9 @@ def test_a_profile_is_accepted_for_every_job_of_a_study(snakemake, name, study):
     profile = ("--profile", f"profiles/{name}")
     ended = snakemake("--dry-run", "--forceall", "--quiet", "rules", "--configfile", study, *profile)
     assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.parametrize("path", sorted(PROFILES.glob("*/config.yaml")), ids=lambda path: path.parent.name)
+def test_no_profile_keeps_what_a_failed_job_left(path):
+    """It may be the older result of a job that failed before it began, and would count as new."""
+    assert "keep-incomplete" not in yaml.safe_load(path.read_text())
