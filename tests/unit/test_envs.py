@@ -2,13 +2,40 @@
 
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
 
+from lmshape.jobs import fingerprint
+
 ROOT = Path(__file__).parents[2]
 ENVS = sorted((ROOT / "envs").glob("*.yaml"))
+
+DISTRIBUTIONS = (
+    metadata.packages_distributions()
+)  # what packages are imported as -> what they are installed as
+UNUSED = {  # imports inside functions that no job of the environment calls
+    (
+        "measures.yaml",
+        "lmshape.inputs.checkpoints",
+        "transformers",
+    ): "a configuration: models are run elsewhere",
+    ("measures.yaml", "lmshape.inputs.datasets", "mteb"): "data sets are made elsewhere, and only read here",
+    (
+        "measures.yaml",
+        "lmshape.inputs.tokens",
+        "transformers",
+    ): "texts are tokenized elsewhere: here are counts",
+    (
+        "measures.yaml",
+        "lmshape.models.layers",
+        "transformers",
+    ): "models are run elsewhere: here are hidden states",
+}
 
 
 def pins(lines: list[str]) -> dict[str, str]:
@@ -18,13 +45,38 @@ def pins(lines: list[str]) -> dict[str, str]:
 LOCKED = pins([line for name in ("", "-data") for line in (ROOT / f"requirements{name}.txt").open()])
 
 
+def jobs() -> Iterator[tuple[Path, Path]]:
+    """Script and environment of every rule that has a script."""
+    for path in (ROOT / "workflow" / "rules").glob("*.smk"):
+        for rule in re.split(r"(?m)^rule ", path.read_text())[1:]:
+            if scripts := re.findall(r'script:\n        "(.*)"', rule):
+                (environment,) = re.findall(r'conda:\n        "(.*)"', rule)
+                yield path.parent / scripts[0], path.parent / environment
+
+
+def listed(environment: Path) -> list[str]:
+    """What an environment installs with pip."""
+    (lines,) = [
+        d["pip"] for d in yaml.safe_load(environment.read_text())["dependencies"] if isinstance(d, dict)
+    ]
+    return lines
+
+
+def imports(script: Path) -> Iterator[tuple[str, str]]:
+    """Modules of lmshape that a script reaches (itself: no name), each with the packages of others it imports."""
+    for module, path in fingerprint.reached(script).items():
+        for dots, name in fingerprint.outline(path).imports:
+            package = name.split(".")[0]
+            if not dots and package != "lmshape" and package not in sys.stdlib_module_names:
+                yield module, package
+
+
 @pytest.mark.parametrize("path", ENVS, ids=lambda path: path.name)
 def test_pins_are_those_of_the_lock(path):
     environment = yaml.safe_load(path.read_text())
     assert set(environment) == {"channels", "dependencies"} and "pip" in environment["dependencies"]
-    (listed,) = [d["pip"] for d in environment["dependencies"] if isinstance(d, dict)]
-    assert len(listed) > 5 and all("==" in line for line in listed)
-    assert pins(listed).items() <= LOCKED.items()
+    assert len(listed(path)) > 5 and all("==" in line for line in listed(path))
+    assert pins(listed(path)).items() <= LOCKED.items()
 
 
 def test_the_data_packages_are_those_of_their_lock():
@@ -37,13 +89,18 @@ def test_the_data_packages_are_those_of_their_lock():
 
 
 def test_every_job_has_an_environment_that_exists_and_none_is_unused():
-    used = set()
-    for path in (ROOT / "workflow" / "rules").glob("*.smk"):
-        jobs = [part for part in re.split(r"(?m)^rule ", path.read_text())[1:] if "    script:" in part]
-        for job in jobs:
-            (environment,) = re.findall(r'conda:\n        "\.\./\.\./(envs/.*)"', job)
-            used.add(environment)
-    assert used == {f"envs/{path.name}" for path in ENVS}
+    assert {environment.resolve() for _, environment in jobs()} == set(ENVS)
+
+
+def test_every_package_that_a_job_imports_is_in_its_environment():
+    """Imported anywhere in its script or in the modules behind it, but where no job gets to that line."""
+    missing = {
+        (environment.name, module, package)
+        for script, environment in jobs()
+        for module, package in imports(script)
+        if not pins(listed(environment)).keys() & set(DISTRIBUTIONS.get(package, ()))
+    }
+    assert missing == UNUSED.keys()
 
 
 def test_the_locks_name_versions_and_nothing_else():

@@ -31,21 +31,30 @@ class Outline(NamedTuple):
 def code(script: str | Path, package: Path = PACKAGE) -> str:
     """Hash of a script, of the modules of `package` that it reaches, and of the data files that those name.
 
-    A module is reached by an import anywhere in the text (inside functions too), directly or through other
-    modules of the package. A data file (a template, say) is not Python, lies in the module's own folder and
-    is mentioned there by name. Returns 16 hexadecimal digits, the same in every process.
+    A data file (a template, say) is not Python, lies in the module's own folder and is named there in a string.
+    Returns 16 hexadecimal digits, the same in every process.
     Raises LmshapeError for a file that is missing or is not Python.
     """
-    files = {"": Path(script)}  # module name -> file; the script has no name, so that it may be moved
+    files = reached(script, package)
+    parts = [f"{module} {outline(path).digest}" for module, path in files.items()]
+    parts += [f"{path.name} {_digest(path.read_bytes())}" for path in _data_files(files)]
+    return _digest("\n".join(sorted(parts)).encode())
+
+
+def reached(script: str | Path, package: Path = PACKAGE) -> dict[str, Path]:
+    """A script and the modules of `package` that it reaches: module name -> file.
+
+    A module is reached by an import anywhere in the text (inside functions too), directly or through other
+    modules of the package. The script has no name, so that it may be moved. Raises as `code` does.
+    """
+    files = {"": Path(script)}
     waiting = [""]
     while waiting:
         for module, path in _imported(waiting.pop(), files, package):
             if module not in files:
                 files[module] = path
                 waiting.append(module)
-    parts = [f"{module} {_outline(path).digest}" for module, path in files.items()]
-    parts += [f"{path.name} {_digest(path.read_bytes())}" for path in _data_files(files)]
-    return _digest("\n".join(sorted(parts)).encode())
+    return files
 
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
@@ -71,7 +80,7 @@ def _imported(module: str, files: dict[str, Path], package: Path) -> Iterator[tu
     """The modules of `package`, with their files, that one file imports; importing a.b runs a as well."""
     path = files[module]
     home = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for level, name in _outline(path).imports:
+    for level, name in outline(path).imports:
         parents = home[: len(home) - level + 1] if level else []
         names = [*parents, *name.split(".")]
         for length in range(1, len(names) + 1):
@@ -99,11 +108,12 @@ def _data_files(files: dict[str, Path]) -> set[Path]:
         found
         for path in modules
         for found in data[path.parent]
-        if any(found.name in string for string in _outline(path).strings)
+        if any(found.name in string for string in outline(path).strings)
     }
 
 
-def _outline(path: Path) -> Outline:
+def outline(path: Path) -> Outline:
+    """What a file amounts to; raises as `code` does."""
     try:
         return _parse(path.read_bytes())
     except OSError as error:
