@@ -12,6 +12,7 @@ from pathlib import Path
 import lab
 import pytest
 import small_study
+from skipping import skip
 
 # Everything of the profile but its patience: a test need not wait for a shared file system.
 QUICK = [
@@ -36,7 +37,7 @@ class Study:
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment in which `sbatch`, `squeue` and Snakemake's SLURM executor reach the lab."""
     if reason := lab.install():
-        pytest.skip(reason)
+        skip(reason)
     with lab.running(tmp_path_factory.mktemp("slurm")) as environment:
         yield environment
 
