@@ -29,7 +29,7 @@ rule fetch_text:
         "../../envs/models.yaml"
     threads: 1
     resources:
-        mem_mb=more(500),
+        mem_mb=more(1000),
         runtime=more(60),
         downloads=1,
     params:
