@@ -7,8 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from counted import counts, random_counts, random_qrels
+from scipy.sparse import csr_array
 
 from lmshape import retrieval
+from lmshape.inputs import tokens
+from lmshape.jobs import memory
 from lmshape.numerics import ablation, ranking
 from lmshape.numerics.random_tables import RandomColumns
 from lmshape.retrieval import METRICS, RetrievalError, score
@@ -214,3 +217,55 @@ def test_no_ablation_holds_a_table_more_than_twice(name, precision, monkeypatch)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2.2 * 20_000 * 256 * 4 + 4e6
+
+
+TAKEN = """
+import resource, sys
+import numpy as np
+import torch  # which drawing numbers needs
+from lmshape import retrieval
+from lmshape.inputs import tokens
+from lmshape.numerics.ablation import apply
+from lmshape.study.ablation_names import Ablation
+
+table, ablation = np.ones((12_000, 128), np.float32), Ablation.parse(sys.argv[2])
+peaks = [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]
+counts = tokens.load(sys.argv[1])
+panels = apply(ablation, table, counts.vocabulary, 0)
+retrieval.score(counts, panels, {query: {"d0": 1} for query in counts.query_ids}, "published")
+peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(*(kib * 1024 / 1e6 for kib in peaks))
+"""
+
+
+def frequent(texts, length, rng):
+    """Counts of texts of `length` tokens of 12,000, as frequent as words are: files of them are small."""
+    frequency = 1 / np.arange(1, 12_001)
+    ids = rng.choice(12_000, texts * length, p=frequency / frequency.sum())
+    bounds = np.arange(0, len(ids) + 1, length)
+    matrix = csr_array((np.ones(len(ids), np.int32), ids.astype(np.int32), bounds), shape=(texts, 12_000))
+    matrix.sum_duplicates()
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "documents", "length"),
+    [("original", 1000, 64_000, 100), ("pad-2048", 100, 64_000, 9)],
+    ids=["scores and counts", "vectors"],
+)
+def test_texts_take_no_more_than_is_asked_for_them_where_blocks_are_full(
+    name, queries, documents, length, tmp_path
+):
+    rng = np.random.default_rng(0)
+    some = replace(
+        SOME,
+        documents=frequent(documents, length, rng),
+        queries=frequent(queries, 9, rng),
+        document_ids=[f"d{i}" for i in range(documents)],
+        query_ids=[f"q{i}" for i in range(queries)],
+    )
+    tokens.save(some, tmp_path / "counts.npz")
+    command = [sys.executable, "-c", TAKEN, str(tmp_path / "counts.npz"), name]
+    before, peak = map(float, subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.split())
+    assert peak - before < memory.texts_mb(tmp_path / "counts.npz")
+    assert peak < memory.table_mb(12_000, 128) + memory.texts_mb(tmp_path / "counts.npz")

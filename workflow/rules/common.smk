@@ -5,6 +5,7 @@ from functools import cache
 
 from lmshape.jobs.fingerprint import code as code_hash
 from lmshape.jobs.fingerprint import versions
+from lmshape.jobs.memory import table_mb
 from lmshape.study.grid import Model
 
 
@@ -77,9 +78,9 @@ def from_source(source):
 
 
 def table_memory(wildcards, attempt):
-    """MB for a job that holds an embedding table twice in float32, as any ablation does, growing with every attempt."""
+    """MB for a job with an embedding table, growing with every attempt."""
     size = size_of(wildcards)
-    return int((1500 + 2.2 * 4 * size.vocabulary_rows * size.width / 1e6) * attempt)
+    return int(table_mb(size.vocabulary_rows, size.width) * attempt)
 
 
 def model_parameters(wildcards):

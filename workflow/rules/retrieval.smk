@@ -6,9 +6,24 @@ Writes <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablatio
 and beside it .queries.parquet, nDCG@10 of every query) and <results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet.
 """
 
+from lmshape.jobs.memory import drawn_mb, texts_mb
+from lmshape.study.ablation_names import Ablation
+
 
 def counts_of(wildcards):
     return f"<results>/counts/{wildcards.dataset}/{suite_of(wildcards).tokenizer}.npz"
+
+
+def retrieve_memory(wildcards, input, attempt):
+    """MB for a table and the texts that it scores; known when they have been counted."""
+    return table_memory(wildcards, attempt) + int(texts_mb(input.counts) * attempt)
+
+
+def drawn_disk(wildcards):
+    """MB of temporary files, where an ablation draws columns."""
+    size, ablation = size_of(wildcards), Ablation.parse(wildcards.ablation)
+    kept = ablation.width(size.width) if ablation.kind in ("random", "pad") else 0
+    return drawn_mb(size.vocabulary_rows, kept)
 
 
 rule retrieve:
@@ -27,7 +42,8 @@ rule retrieve:
         "../../envs/measures.yaml"
     threads: 1
     resources:
-        mem_mb=table_memory,
+        mem_mb=retrieve_memory,
+        disk_mb=drawn_disk,
         runtime=more(60),
     params:
         columns=model_columns,
@@ -52,7 +68,10 @@ rule random_baseline:
         "../../envs/measures.yaml"
     threads: 1
     resources:
-        mem_mb=more(4000),
+        mem_mb=lambda wildcards, input, attempt: int((3000 + texts_mb(input.counts)) * attempt),
+        disk_mb=lambda wildcards: drawn_mb(
+            GRID.vocabulary_rows(wildcards.tokenizer), max(STUDY.retrieval.random_baseline.widths)
+        ),
         runtime=more(120),
     params:
         rows=lambda wildcards: GRID.vocabulary_rows(wildcards.tokenizer),

@@ -1,0 +1,21 @@
+"""Memory and temporary files that jobs ask for, in MB, from the sizes of what they read."""
+
+from pathlib import Path
+
+
+def table_mb(rows: int, width: int) -> float:
+    """What packages take, and an embedding table, which any ablation holds twice in float32."""
+    return 1500 + 2.2 * 4 * rows * width / 1e6
+
+
+def texts_mb(counts: str | Path) -> float:
+    """What scoring texts takes more: blocks of vectors and scores, and a file of token counts.
+
+    Counts are compressed to a fifth of their size, and in memory up to five times while texts are put in order.
+    """
+    return 850 + 25 * Path(counts).stat().st_size / 1e6
+
+
+def drawn_mb(rows: int, width: int) -> int:
+    """On disk, not in memory: what is drawn of a random table, two bytes a number, if every token occurs."""
+    return round(2 * rows * width / 1e6)
