@@ -4,9 +4,10 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape.report import benchmarks, tables
+from lmshape import results
+from lmshape.report import benchmarks
 
 parameters = {(suite, size): number for suite, size, number in snakemake.params.models}
 frame = benchmarks.collect(snakemake.params.folder, snakemake.params.rules, parameters)
 for output in snakemake.output:
-    tables.write(frame, output)
+    results.write(frame, output)

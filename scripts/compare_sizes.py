@@ -6,10 +6,9 @@ job.start(snakemake)
 
 import polars as pl
 
-from lmshape import comparisons
-from lmshape.report import tables
+from lmshape import comparisons, results
 
 frames = [pl.read_parquet(path) for path in snakemake.input]
 scores = dict(zip(map(tuple, snakemake.params.scored), frames, strict=True))
 rows = comparisons.compare_sizes(scores, snakemake.params.bootstrap)
-tables.save_rows(rows, {"suite": snakemake.wildcards.suite}, snakemake.output[0])
+results.save_rows(rows, {"suite": snakemake.wildcards.suite}, snakemake.output[0])

@@ -6,7 +6,8 @@ job.start(snakemake)
 
 import polars as pl
 
-from lmshape.report import published, tables
+from lmshape import results
+from lmshape.report import published
 
 measured = [pl.read_parquet(path).filter(dataset=snakemake.wildcards.dataset) for path in snakemake.input]
-tables.write(published.compare(*measured), snakemake.output[0])
+results.write(published.compare(*measured), snakemake.output[0])

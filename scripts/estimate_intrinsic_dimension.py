@@ -4,9 +4,8 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import intrinsic_dimension
+from lmshape import intrinsic_dimension, results
 from lmshape.models.hidden_states import HiddenStates
-from lmshape.report import tables
 
 settings = snakemake.params.settings
 rows = intrinsic_dimension.rows(
@@ -16,4 +15,4 @@ rows = intrinsic_dimension.rows(
     settings["fractions"],
     settings["neighbors"],
 )
-tables.save_rows(rows, snakemake.params.columns, snakemake.output[0])
+results.save_rows(rows, snakemake.params.columns, snakemake.output[0])

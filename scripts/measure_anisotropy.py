@@ -4,9 +4,8 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import anisotropy
+from lmshape import anisotropy, results
 from lmshape.models.hidden_states import HiddenStates
-from lmshape.report import tables
 
 rows = anisotropy.rows(HiddenStates(snakemake.input[0]), snakemake.params.batch_size)
-tables.save_rows(rows, snakemake.params.columns, snakemake.output[0])
+results.save_rows(rows, snakemake.params.columns, snakemake.output[0])

@@ -4,9 +4,8 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import mteb_tasks
+from lmshape import mteb_tasks, results
 from lmshape.inputs import checkpoints
-from lmshape.report import tables
 
 names, settings, table = snakemake.wildcards, snakemake.params, snakemake.input.table
 task, facts = mteb_tasks.load(names.task, snakemake.input.data), checkpoints.information(table)
@@ -24,4 +23,4 @@ model = mteb_bridge.TableModel(
 )
 columns = settings.columns | {"side": names.side, "tokenizer": settings.tokenizer, **facts.columns}
 columns |= {"task": names.task, "precision": settings.precision}
-tables.save_rows(mteb_tasks.rows(model, task), columns, snakemake.output[0])
+results.save_rows(mteb_tasks.rows(model, task), columns, snakemake.output[0])

@@ -4,9 +4,8 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape import retrieval
+from lmshape import results, retrieval
 from lmshape.inputs import datasets, tokens
-from lmshape.report import tables
 
 names, settings = snakemake.wildcards, snakemake.params
 judgements, counts = datasets.read_judgements(snakemake.input.dataset), tokens.load(snakemake.input.counts)
@@ -32,4 +31,4 @@ rows = [
     for width, scored in scores.items()
     for row in retrieval.rows(scored, settings.bootstrap)
 ]
-tables.save_rows(rows, columns, snakemake.output[0])
+results.save_rows(rows, columns, snakemake.output[0])

@@ -6,10 +6,9 @@ job.start(snakemake)
 
 import polars as pl
 
-from lmshape import retrieval
+from lmshape import results, retrieval
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.numerics.ablation import AblationError, apply
-from lmshape.report import tables
 from lmshape.study.ablation_names import Ablation
 
 names, settings = snakemake.wildcards, snakemake.params
@@ -35,5 +34,5 @@ try:
 except (AblationError, retrieval.RetrievalError) as error:  # such a table is a null with its reason
     rows, by_query = retrieval.failed_rows(str(error)), {"query": [], "ndcg_at_10": []}
 
-tables.save_rows(rows, columns, snakemake.output.rows)
-tables.write(pl.DataFrame(by_query, {"query": pl.String, "ndcg_at_10": pl.Float64}), snakemake.output.queries)
+results.save_rows(rows, columns, snakemake.output.rows)
+results.write(pl.DataFrame(by_query, {"query": str, "ndcg_at_10": float}), snakemake.output.queries)

@@ -6,8 +6,7 @@ job.start(snakemake)
 
 import polars as pl
 
-from lmshape import summaries
-from lmshape.report import tables
+from lmshape import results, summaries
 
 summarize = getattr(summaries, snakemake.params.function)
-tables.write(summarize(pl.read_parquet(snakemake.input[0])), snakemake.output[0])
+results.write(summarize(pl.read_parquet(snakemake.input[0])), snakemake.output[0])

@@ -4,8 +4,9 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
+from lmshape import results
 from lmshape.report import tables
 
 frame = tables.flag_repeats(tables.collect(snakemake.input))
 for output in snakemake.output:
-    tables.write(frame, output)
+    results.write(frame, output)

@@ -1,4 +1,8 @@
-"""Jobs that score tables import nothing heavy: there are thousands of them, and mteb alone takes five seconds."""
+"""Jobs that measure depend on little, for there are thousands of them.
+
+Those that score tables import nothing heavy (mteb alone takes five seconds), and no code that makes tables and figures
+of their rows makes a measure stale.
+"""
 
 from pathlib import Path
 
@@ -11,12 +15,21 @@ from counted import counts, matrix
 from lmshape import word_similarity
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.inputs.datasets import Dataset, Document
+from lmshape.jobs import fingerprint
 
 MODELS = {"mteb", "sentence_transformers", "transformers"}
 SEEN = "numpy"  # every job imports it: what is imported is seen
 TABLE = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
 DOCUMENTS = {"d1": [0, 1], "d2": [2, 3, 3], "d3": [4]}
 QUERIES = {"q1": [0], "q2": [3, 4]}
+MEASURES = (
+    "retrieve",
+    "random_baseline",
+    "mteb_task",
+    "measure_word_similarity",
+    "measure_anisotropy",
+    "estimate_intrinsic_dimension",
+)
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +131,9 @@ def test_published_numbers_are_compared_on_their_data_set_alone_without_a_model_
     rows = pl.read_parquet(tmp_path / "rows.parquet")
     assert rows.height == 40 and rows["measured"].drop_nulls().to_list() == [1.0]
     assert set(found) <= {SEEN}
+
+
+@pytest.mark.parametrize("script", MEASURES)
+def test_trap_1_an_edit_of_the_report_makes_no_measure_stale(script):
+    modules = fingerprint.reached(script_job.SCRIPTS / f"{script}.py")
+    assert "lmshape.files" in modules and not [name for name in modules if name.startswith("lmshape.report")]

@@ -1,36 +1,16 @@
-"""Tables: one row per value, nulls kept, types agreed."""
+"""Rows gathered: types agreed, repeated tables flagged."""
 
 import polars as pl
-import pytest
 
-from lmshape.errors import LmshapeError
+from lmshape import results
 from lmshape.report import tables
 
 
-def test_rows_carry_the_columns_of_their_combination(tmp_path):
-    tables.save_rows([{"value": 1.0}, {"value": None}], {"suite": "a", "step": None}, tmp_path / "a.parquet")
-    frame = pl.read_parquet(tmp_path / "a.parquet")
-    assert frame.columns == ["suite", "step", "value"]
-    assert frame["value"].to_list() == [1.0, None]
-
-
 def test_a_column_without_values_takes_the_type_it_has_elsewhere(tmp_path):
-    tables.save_rows([{"step": None, "reason": "too few"}], {}, tmp_path / "a.parquet")
-    tables.save_rows([{"step": 8, "reason": None}], {}, tmp_path / "b.parquet")
+    results.save_rows([{"step": None, "reason": "too few"}], {}, tmp_path / "a.parquet")
+    results.save_rows([{"step": 8, "reason": None}], {}, tmp_path / "b.parquet")
     frame = tables.collect([tmp_path / "a.parquet", tmp_path / "b.parquet"])
     assert frame["step"].to_list() == [None, 8] and frame["reason"].to_list() == ["too few", None]
-
-
-def test_csv_and_parquet_hold_the_same(tmp_path):
-    frame = pl.DataFrame({"a": [1, None], "b": ["x", "y, z"]})
-    for name in ("t.csv", "t.parquet"):
-        tables.write(frame, tmp_path / name)
-    assert pl.read_csv(tmp_path / "t.csv").equals(pl.read_parquet(tmp_path / "t.parquet"))
-
-
-def test_a_job_without_rows_is_an_error(tmp_path):
-    with pytest.raises(LmshapeError, match="at least one row"):
-        tables.save_rows([], {}, tmp_path / "a.parquet")
 
 
 def test_checkpoints_that_serve_one_table_are_flagged():

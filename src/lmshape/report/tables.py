@@ -1,21 +1,9 @@
-"""Rows of measures as tidy tables: one row per value, Parquet for programs and CSV for people."""
+"""Rows of many jobs as one table."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
-
-from lmshape.errors import LmshapeError
-from lmshape.files import writing
-
-
-def save_rows(rows: Sequence[dict], columns: dict, path: str | Path) -> None:
-    """Write the rows of one job as Parquet, each with the `columns` that say which combination it is about."""
-    if not rows:
-        raise LmshapeError(
-            f"{path}: a job must give at least one row (a null with its reason, if all else fails)"
-        )
-    write(pl.DataFrame([{**columns, **row} for row in rows], infer_schema_length=None), path)
 
 
 def collect(paths: Iterable[str | Path]) -> pl.DataFrame:
@@ -39,12 +27,3 @@ def flag_repeats(frame: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("checkpoint").sort_by("step", nulls_last=True).first().over(one)
     repeats = pl.col("table_sha256").is_not_null() & (first != pl.col("checkpoint"))
     return frame.with_columns(same_table_as=pl.when(repeats).then(first))
-
-
-def write(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as its name's ending says: .parquet or .csv."""
-    with writing(path) as temporary:
-        if Path(path).suffix == ".csv":
-            frame.write_csv(temporary)
-        else:
-            frame.write_parquet(temporary)

@@ -1,0 +1,27 @@
+"""What jobs write: rows as tidy tables, one per value; Parquet for programs and CSV for people."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from lmshape.errors import LmshapeError
+from lmshape.files import writing
+
+
+def save_rows(rows: Sequence[dict], columns: dict, path: str | Path) -> None:
+    """Write the rows of one job as Parquet, each with the `columns` that say which combination it is about."""
+    if not rows:
+        raise LmshapeError(
+            f"{path}: a job must give at least one row (a null with its reason, if all else fails)"
+        )
+    write(pl.DataFrame([{**columns, **row} for row in rows], infer_schema_length=None), path)
+
+
+def write(frame: pl.DataFrame, path: str | Path) -> None:
+    """Write a frame as its name's ending says: .parquet or .csv."""
+    with writing(path) as temporary:
+        if Path(path).suffix == ".csv":
+            frame.write_csv(temporary)
+        else:
+            frame.write_parquet(temporary)
