@@ -1,5 +1,6 @@
 """The profiles name rules that exist, and Snakemake accepts them for the default study."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,11 @@ def test_a_profile_is_accepted_for_every_job_of_a_study(snakemake, name, study):
 def test_no_profile_keeps_what_a_failed_job_left(path):
     """It may be the older result of a job that failed before it began, and would count as new."""
     assert "keep-incomplete" not in yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize("study", ["config.yaml", "studies/published.yaml"])
+def test_every_job_asks_for_the_memory_of_snakemake_itself(snakemake, study):
+    """Its two processes in every job of a cluster hold 270 MB before the script begins."""
+    said = snakemake("--dry-run", "--forceall", "--configfile", study).stdout
+    memory = [int(found) for found in re.findall(r"\bmem_mb=(\d+)", said)]
+    assert min(memory) >= 600
