@@ -1,6 +1,6 @@
 """Jobs that measure depend on little, for there are thousands of them.
 
-Those that score tables import nothing heavy (mteb alone takes five seconds), and no code that makes tables and figures
+Those that score tables import nothing heavy (mteb alone takes five seconds), and no code that makes tables or figures
 of their rows makes a measure stale.
 """
 
