@@ -39,7 +39,7 @@ rule gpu:
 
 rule retrieve:  # a name that the profile groups
     output: "retrieve/{name}.json"
-    resources: mem_mb=600
+    resources: mem_mb=600, runtime=10
     params: does="nothing"
     script: "job.py"
 

@@ -52,7 +52,7 @@ rule embedding_table:
     threads: 1
     resources:
         mem_mb=table_memory,
-        runtime=more(30),
+        runtime=more(10),
     params:
         within=within,
         side="{side}",

@@ -44,7 +44,7 @@ rule retrieve:
     resources:
         mem_mb=retrieve_memory,
         disk_mb=drawn_disk,
-        runtime=more(60),
+        runtime=more(10),
     params:
         columns=model_columns,
         precision=STUDY.retrieval and STUDY.retrieval.precision,

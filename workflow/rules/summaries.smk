@@ -27,7 +27,7 @@ rule summarize:
     threads: 1
     resources:
         mem_mb=more(1500),
-        runtime=more(10),
+        runtime=more(5),
     params:
         function=lambda wildcards: SUMMARIES[wildcards.summary][1],
         code=code("summarize"),

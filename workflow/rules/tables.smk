@@ -32,7 +32,7 @@ rule suite_table:
     threads: 1
     resources:
         mem_mb=more(2000),
-        runtime=more(30),
+        runtime=more(5),
     params:
         code=code("table"),
     script:

@@ -58,7 +58,7 @@ rule measure_word_similarity:
     threads: 1
     resources:
         mem_mb=table_memory,
-        runtime=more(30),
+        runtime=more(5),
     params:
         columns=model_columns,
         tokenizer=lambda wildcards: suite_of(wildcards).tokenizer,
