@@ -80,14 +80,15 @@ SUMMARIES: dict[str, Summary] = {
         "How bell-shaped each profile is",
         "Mean anisotropy in the middle third of the layers, at the ends, and the difference (contrast) with its "
         "standard error over batches; peak depth is where the highest layer lies, 0 (first) to 1 (last), with the "
-        "range that holds it in 95 of 100 repetitions of the noise. A bell has a contrast well above its standard "
+        "range that holds it in at least 95 of 100 repetitions of the noise. A bell has a contrast well above its standard "
         "error. Final checkpoints.",
     ),
     "dimension_over_training": Summary(
         "training",
         "Whether and when the dimension rises and falls",
-        "Of the intrinsic dimension averaged over layers: the step of its peak, with the range that holds the peak "
-        "in 95 of 100 repetitions of the noise; how far it rises to it and falls from it, with standard errors. "
+        "Of the intrinsic dimension averaged over the layers with a value at every step: the step of its peak, with "
+        "the range that holds it in at least 95 of 100 repetitions of the noise; how far it rises to it and falls "
+        "from it, with standard errors. "
         "Chance is how often noise alone would show as much of both. Repeated steps serve the weights of "
         "another step.",
     ),

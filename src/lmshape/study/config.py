@@ -159,8 +159,8 @@ class HiddenStates(Strict):
 class Neighbors(Strict):
     """How many nearest neighbours an estimator looks at; scikit-dimension's choice by default."""
 
-    mada: int = Field(NEIGHBORS["mada"], ge=2, description="Of MADA.")
-    mom: int = Field(NEIGHBORS["mom"], ge=2, description="Of the method of moments.")
+    mada: int = Field(NEIGHBORS["mada"], ge=6, multiple_of=2, description="Of MADA.")
+    mom: int = Field(NEIGHBORS["mom"], ge=4, description="Of the method of moments.")
 
 
 class IntrinsicDimension(Strict):
