@@ -36,6 +36,17 @@ class Request:
     content: int
 
 
+class Hold:
+    """Keeps one request waiting: `reached` when it has come, and answered when it is `released`."""
+
+    def __init__(self):
+        self.reached, self.released = threading.Event(), threading.Event()
+
+    def wait(self) -> None:
+        self.reached.set()
+        self.released.wait()
+
+
 @dataclass
 class HubServer:
     """Repositories of files in memory: `add` revisions to it, and read `requests` afterwards."""
@@ -47,6 +58,7 @@ class HubServer:
     gives_ranges: bool = True
     withheld: set[str] = field(default_factory=set)  # names of files that the server fails to give
     drops: list[int] = field(default_factory=list)  # for the next contents: bytes sent before the line drops
+    holds: dict[str, "Hold"] = field(default_factory=dict)  # by file name: what keeps the next request for it
 
     def add(self, repository: str, revision: str, folder: Path) -> str:
         """Serve a folder's files as a revision of a repository; returns its commit."""
@@ -59,7 +71,16 @@ class HubServer:
 
     def clear(self) -> None:
         """Forget every repository and request."""
-        for state in (self.commits, self.revisions, self.gated, self.requests, self.withheld, self.drops):
+        states = (
+            self.commits,
+            self.revisions,
+            self.gated,
+            self.requests,
+            self.withheld,
+            self.drops,
+            self.holds,
+        )
+        for state in states:
             state.clear()
         self.gives_ranges = True
 
@@ -128,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         data = self.hub.commits[commit].get(name)
         if data is None:
             return self.fail(HTTPStatus.NOT_FOUND, "EntryNotFound", {"X-Repo-Commit": commit})
+        if hold := self.hub.holds.pop(name, None):
+            hold.wait()
         if name in self.hub.withheld:
             return self.fail(HTTPStatus.FORBIDDEN, "Withheld")
         headers = {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(data).hexdigest()}"'}

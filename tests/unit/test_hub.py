@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hub_server import HubServer
+from hub_server import Hold, HubServer
 from safetensors.torch import load_file
 
 from lmshape.inputs import revisions
@@ -56,21 +56,35 @@ def hub(server):
     return server
 
 
+class Worker(subprocess.Popen):
+    """A process that fetches."""
+
+    def __init__(self, endpoint: str, home: Path, **environment: str):
+        settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+        super().__init__(
+            [sys.executable, "-c", WORKER],
+            env=os.environ | settings | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, repository: str, revision: str, folder: Path, files: str = "model") -> None:
+        print(json.dumps([repository, revision, str(folder), files]), file=self.stdin, flush=True)
+
+    def answer(self) -> str:
+        """The commit, or else the error's message."""
+        return json.loads(self.stdout.readline())
+
+
 @contextmanager
 def worker(endpoint: str, home: Path, **environment: str):
-    """A process that fetches: gives a function that returns the commit, or else the error's message."""
-    settings = {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-c", WORKER],
-        env=os.environ | settings | environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    """Gives a function that fetches and returns the answer."""
+    with Worker(endpoint, home, **environment) as process:
 
-        def call(repository: str, revision: str, folder: Path, files: str = "model") -> str:
-            print(json.dumps([repository, revision, str(folder), files]), file=process.stdin, flush=True)
-            return json.loads(process.stdout.readline())
+        def call(*arguments) -> str:
+            process.ask(*arguments)
+            return process.answer()
 
         yield call
         process.stdin.close()
@@ -283,6 +297,76 @@ def test_interrupted_download_goes_on_where_it_stopped(hub, fetch, tmp_path):
     whole = sum((served / shard).stat().st_size for shard in shards)
     assert hub.content_sent(".safetensors") == whole  # none of them came twice
     assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
+
+
+@pytest.fixture
+def pair(server, tmp_path):
+    """Two processes that fetch; they are as patient as the requests that a test holds up."""
+    patience = {"HF_HUB_DOWNLOAD_TIMEOUT": "60", "HF_HUB_ETAG_TIMEOUT": "60"}
+    with (
+        Worker(server.endpoint, tmp_path / "home", **patience) as first,
+        Worker(server.endpoint, tmp_path / "home", **patience) as second,
+    ):
+        yield first, second
+        for process in (first, second):
+            process.stdin.close()
+
+
+def held(hub: HubServer, name: str) -> Hold:
+    return hub.holds.setdefault(name, Hold())
+
+
+def served_in_shards(hub: HubServer, folder: Path) -> list[str]:
+    neox(folder, max_shard_size="1MB")
+    hub.add("owner/neox", "main", folder)
+    return sorted(path.name for path in folder.glob("*.safetensors"))
+
+
+def test_of_two_processes_one_fetches_a_folder_and_its_result_serves_the_other(hub, pair, tmp_path):
+    """A killed run leaves its job behind, and the next run's job must not take the folder from under it."""
+    shards = served_in_shards(hub, tmp_path / "served")
+    at_the_end = held(hub, shards[-1])
+    first, second = pair
+    first.ask("owner/neox", "main", tmp_path / "model")
+    at_the_end.reached.wait()
+    between_files = held(hub, shards[0])  # the first process has passed it
+    second.ask("owner/neox", "main", tmp_path / "model")
+    between_files.reached.wait(timeout=10)  # time enough for a process that does not wait for its turn
+    at_the_end.released.set()
+    commit = first.answer()
+    between_files.released.set()
+    assert second.answer() == commit == revisions.read(tmp_path / "model")
+    assert_same_tables(tmp_path / "model", tmp_path / "served")
+    assert {"config.json", "tokenizer.json", *shards} <= set(os.listdir(tmp_path / "model"))
+    whole = sum((tmp_path / "served" / shard).stat().st_size for shard in shards)
+    assert hub.content_sent(".safetensors") == whole  # none of them came twice
+
+
+def test_a_process_that_waited_for_one_that_was_killed_goes_on_where_that_stopped(hub, pair, tmp_path):
+    shards = served_in_shards(hub, tmp_path / "served")
+    at_the_end = held(hub, shards[-1])
+    first, second = pair
+    first.ask("owner/neox", "main", tmp_path / "model")
+    at_the_end.reached.wait()
+    second.ask("owner/neox", "main", tmp_path / "model")
+    first.kill()
+    at_the_end.released.set()
+    assert second.answer() == revisions.read(tmp_path / "model")
+    assert_same_tables(tmp_path / "model", tmp_path / "served")
+    whole = sum((tmp_path / "served" / shard).stat().st_size for shard in shards)
+    assert hub.content_sent(".safetensors") == whole  # none of them came twice
+
+
+def test_a_file_that_went_while_others_arrived_is_named_and_leaves_no_folder(hub, pair, tmp_path):
+    shards = served_in_shards(hub, tmp_path / "served")
+    at_the_end = held(hub, shards[-1])
+    first, _ = pair
+    first.ask("owner/neox", "main", tmp_path / "model")
+    at_the_end.reached.wait()
+    next(tmp_path.glob(".model.*.part/tokenizer.json")).unlink()
+    at_the_end.released.set()
+    assert "tokenizer.json went from" in first.answer()
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.parametrize("files", ["model", "embedding"])

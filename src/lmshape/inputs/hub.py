@@ -4,7 +4,9 @@ For an embedding table, only the bytes of the tensors that hold it are read. hug
 settings hold: HF_ENDPOINT, HF_TOKEN, and HF_HUB_OFFLINE, under which its cache is all there is.
 """
 
+import fcntl
 import json
+import logging
 import os
 import shutil
 import zipfile
@@ -40,6 +42,8 @@ from lmshape.files import remove
 from lmshape.inputs import revisions
 from lmshape.inputs.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
 from lmshape.inputs.tensor_files import Opener, tensors, write
+
+log = logging.getLogger(__name__)
 
 Files = Literal["embedding", "model", "tokenizer"]
 
@@ -82,23 +86,63 @@ def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") 
     gets `revision.json`, which says where it came from. Raises HubError where something is missing.
 
     Files arrive in a hidden folder beside it that carries the commit's name: a download that was interrupted is
-    taken up where it stopped, and `folder` is never there in part.
+    taken up where it stopped, and `folder` is never there in part. One process at a time fetches a folder; what
+    it made serves those that waited for it, such as the job of a run after one that was killed and left its own.
     """
     folder = Path(folder)
     with _named(repo, revision):
         source = _resolve(repo, revision)
-        arriving = folder.with_name(f".{folder.name}.{source.commit}.part")
-        arriving.mkdir(parents=True, exist_ok=True)
-        for name in _choose(source, files):
-            source.copy(name, arriving)
-        if files == "embedding":
-            _write_embeddings(source, arriving)
+        chosen = _choose(source, files)
+        with _alone(folder) as waited:
+            if not (waited and _holds(folder, source.commit, chosen)):
+                _bring(source, chosen, files, folder, revision)
+    return source.commit
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Keep other processes, also of other machines, from fetching `folder`; gives whether one of them did so before.
+
+    The lock goes with the process however it dies. Its file stays: a process may be waiting with it in hand.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
+        waited = False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = True
+            log.info("%s: another process fetches it, and this one waits for it", folder)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield waited
+
+
+def _holds(folder: Path, commit: str, names: list[str]) -> bool:
+    """Whether `folder` is there, with these files of this commit."""
+    return folder.is_dir() and revisions.read(folder) == commit and not _lacking(folder, names)
+
+
+def _lacking(folder: Path, names: list[str]) -> list[str]:
+    return [name for name in names if not (folder / name).is_file()]
+
+
+def _bring(source: Revision, names: list[str], files: Files, folder: Path, revision: str) -> None:
+    """Download the files into a hidden folder, make it complete and give it its name."""
+    arriving = folder.with_name(f".{folder.name}.{source.commit}.part")
+    arriving.mkdir(exist_ok=True)
+    for name in names:
+        source.copy(name, arriving)
+    if files == "embedding":
+        _write_embeddings(source, arriving)
     _refuse_code(arriving)
-    revisions.write(arriving, repo, revision, source.commit)
+    if lacking := _lacking(arriving, names):
+        raise HubError(
+            f"{source.root}: {', '.join(lacking)} went from {arriving} while it was filled; fetch again"
+        )
+    revisions.write(arriving, source.repo, revision, source.commit)
     remove(arriving / ".cache")  # what the client remembers of a download
     remove(folder)
     os.replace(arriving, folder)
-    return source.commit
 
 
 def _resolve(repo: str, revision: str) -> Revision:
