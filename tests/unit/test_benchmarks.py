@@ -49,6 +49,16 @@ def test_memory_that_nobody_looked_at_is_null_and_not_a_number(collect, content,
     assert (row["seconds"], row["cpu_seconds"], row["peak_memory_mib"]) == (seconds, None, None)
 
 
+@pytest.mark.parametrize(
+    "text", ["", f"{HEADER}\n", f"{HEADER}\n75.50\t0:01"], ids=["empty", "header", "cut"]
+)
+def test_a_file_without_a_whole_row_is_a_job_that_nobody_saw(collect, tmp_path, text):
+    collect(text=LONG)
+    (tmp_path / "results/toys/benchmarks/text.tsv").write_text(text)
+    (row,) = collect().to_dicts()
+    assert row["job"] == "text" and row["seconds"] is row["cpu_seconds"] is row["peak_memory_mib"] is None
+
+
 def test_left_over_files_are_not_rows(collect):
     """Of a rule that was renamed, and of a model that the study no longer has."""
     table = collect(**{"text": LONG, "score/docs": LONG, "retrieve/docs/pythia/70m/none": LONG})

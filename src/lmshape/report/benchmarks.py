@@ -59,9 +59,14 @@ def _matching(files: Iterable[Path], path: str) -> Iterator[tuple[Path, dict[str
 
 
 def read(path: Path) -> dict[str, float | None]:
-    """Seconds, CPU seconds and peak memory (MiB) of one job; null where Snakemake saw nothing of it."""
-    names, values = (line.split("\t") for line in path.read_text().splitlines()[:2])
-    found = dict(zip(names, values, strict=True))
+    """Seconds, CPU seconds and peak memory (MiB) of one job; null where Snakemake saw nothing of it.
+
+    A file without a whole row, as Snakemake leaves it when it is killed or the disk full, says as little.
+    """
+    lines = [line.split("\t") for line in path.read_text().splitlines()[:2]]
+    if len(lines) < 2 or len(lines[0]) != len(lines[1]):
+        return {"seconds": None, "cpu_seconds": None, "peak_memory_mib": None}
+    found = dict(zip(*lines, strict=True))
     seconds = float(found["s"])
     seen = seconds >= SAMPLED_SECONDS
     return {
