@@ -12,9 +12,8 @@ from pathlib import Path
 def writing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`; rename it to `path` if the block succeeds, remove it if not.
 
-    The block may write a file or make a folder there. The rename is atomic, so a job that is killed leaves
-    the temporary name behind and never a truncated `path`. A file is on the disk before it gets its name, so
-    that not even a power cut leaves an empty one; the name tells the processes of several machines apart.
+    The block may write a file or make a folder there. A job that is killed leaves the temporary name behind and
+    never a truncated `path`; the name tells the processes of several machines apart.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,14 +21,33 @@ def writing(path: str | Path) -> Iterator[Path]:
     remove(temporary)
     try:
         yield temporary
-        if temporary.is_dir():  # a folder cannot replace one that has content
-            remove(path)
-        else:
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
+        put(temporary, path)
     finally:
         remove(temporary)
+
+
+def put(made: Path, path: Path) -> None:
+    """Give a finished file or folder its name beside it, in place of what had that name.
+
+    The rename is atomic. All content is on the disk before, so that not even a power cut leaves an empty file
+    under the name; and the name is there to stay when this returns.
+    """
+    for part in (*made.rglob("*"), made):
+        if not part.is_symlink():
+            _flush(part)
+    if made.is_dir():  # a folder cannot replace one that has content
+        remove(path)
+    os.replace(made, path)
+    _flush(path.parent)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def remove(path: Path) -> None:

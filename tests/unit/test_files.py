@@ -1,6 +1,8 @@
 """No reader ever meets half a file, whatever happens to the writer."""
 
 import errno
+import os
+import re
 import resource
 import signal
 import subprocess
@@ -54,6 +56,37 @@ def test_a_failed_writer_of_a_folder_leaves_nothing(tmp_path):
         (temporary / "layer1.npy").write_bytes(b"x")
         raise RuntimeError("halfway")
     assert everything(tmp_path) == set()
+
+
+@pytest.fixture
+def steps(monkeypatch) -> list[str]:
+    """What is flushed to the disk, by name without the temporary part, and when the rename happens."""
+    steps, replace = [], os.replace
+
+    def name(path: str) -> str:
+        return re.sub(r"/\.(\w+)[^/]*\.part", r"/\1", path)
+
+    monkeypatch.setattr(os, "fsync", lambda file: steps.append(name(os.readlink(f"/proc/self/fd/{file}"))))
+    monkeypatch.setattr(os, "replace", lambda old, new: (steps.append("renamed"), replace(old, new)))
+    return steps
+
+
+def test_trap_8_all_content_of_a_folder_is_on_the_disk_before_it_gets_its_name(tmp_path, steps):
+    with writing(tmp_path / "model") as temporary:
+        (temporary / "shards").mkdir(parents=True)
+        (temporary / "shards/first").write_bytes(b"x")
+        (temporary / "config").write_bytes(b"x")
+        (temporary / "link").symlink_to("/nowhere")
+    before, after = steps[: steps.index("renamed")], steps[steps.index("renamed") + 1 :]
+    parts = ("model", "model/config", "model/shards", "model/shards/first")
+    assert sorted(before) == [str(tmp_path / part) for part in parts]
+    assert after == [str(tmp_path)]
+
+
+def test_trap_8_a_file_is_on_the_disk_before_it_gets_its_name_and_the_name_afterwards(tmp_path, steps):
+    with writing(tmp_path / "table") as temporary:
+        temporary.write_bytes(b"x")
+    assert steps == [str(tmp_path / "table"), "renamed", str(tmp_path)]
 
 
 def test_trap_8_a_killed_writer_leaves_no_result(tmp_path):
