@@ -26,7 +26,8 @@ child = os.fork() if forks else None
 if child == 0:
     signal.pause()
 heavy = sorted({"torch", "numpy"} & set(sys.modules))
-print(json.dumps([name, os.environ.get("CUDA_VISIBLE_DEVICES"), child, heavy]), flush=True)
+visible, order = map(os.environ.get, ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"))
+print(json.dumps([name, visible, child, heavy, order]), flush=True)
 sys.stdin.read()
 """
 
@@ -41,7 +42,7 @@ class Jobs:
     def start(
         self, count: int, known: list[str], forks: bool = False, **environment: str
     ) -> subprocess.Popen:
-        names = {"CUDA_VISIBLE_DEVICES", *devices.SCHEDULER_VARIABLES}
+        names = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", *devices.SCHEDULER_VARIABLES}
         clean = {name: value for name, value in os.environ.items() if name not in names}
         job = subprocess.Popen(
             [sys.executable, "-c", JOB, json.dumps([count, known, str(self.folder), forks])],
@@ -60,7 +61,7 @@ class Jobs:
 
 
 def answer(job: subprocess.Popen) -> tuple[str, str | None]:
-    name, visible, _, heavy = json.loads(job.stdout.readline())
+    name, visible, _, heavy, _ = json.loads(job.stdout.readline())
     assert heavy == []
     return name, visible
 
@@ -164,6 +165,22 @@ def test_workflows_that_name_a_device_differently_still_share_its_lock(jobs):
     assert jobs.claim(1, known, CUDA_VISIBLE_DEVICES="1") == ("cuda", "1")
     assert_waits(jobs.start(1, known, CUDA_VISIBLE_DEVICES="GPU-b"))
     assert jobs.claim(1, known) == ("cuda", "GPU-a")
+
+
+@pytest.mark.parametrize(
+    ("environment", "order"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "1"}, "PCI_BUS_ID"),
+        ({"CUDA_VISIBLE_DEVICES": "1", "SLURM_JOB_ID": "7"}, "PCI_BUS_ID"),
+        ({"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, "FASTEST_FIRST"),
+    ],
+)
+def test_trap_5_cuda_numbers_devices_as_the_list_that_locks_go_by_unless_told_otherwise(
+    jobs, environment, order
+):
+    """By default CUDA counts from the fastest, so that number 1 would be another device than the one locked."""
+    job = jobs.start(1, ["GPU-slow", "GPU-fast"], **environment)
+    assert json.loads(job.stdout.readline())[-1] == order
 
 
 @pytest.mark.parametrize("setting", ["", "-1", "NoDevFiles"])

@@ -61,9 +61,10 @@ def claim(count: int = 1, installed: Callable[[], list[str]] = installed, folder
 
     Call it once, before torch is imported. The answer is "cuda", with CUDA_VISIBLE_DEVICES set to the claimed
     devices, or "cpu" where `count` is 0 or there is no GPU to use, which the log then says. If
-    CUDA_VISIBLE_DEVICES is already set, the choice is among its devices. Under SLURM, devices that the
-    scheduler gave to this job alone are used as they are. `folder` holds the locks: it must be on this machine,
-    and the same for every job of a user. Raises LmshapeError if there are GPUs, but fewer than `count`.
+    CUDA_VISIBLE_DEVICES is already set, the choice is among its devices; CUDA is told to number them as the
+    driver's list does, unless CUDA_DEVICE_ORDER is set. Under SLURM, devices that the scheduler gave to this
+    job alone are used as they are. `folder` holds the locks: it must be on this machine, and the same for
+    every job of a user. Raises LmshapeError if there are GPUs, but fewer than `count`.
     """
     if count == 0:
         return "cpu"
@@ -71,6 +72,7 @@ def claim(count: int = 1, installed: Callable[[], list[str]] = installed, folder
         raise LmshapeError("claim a GPU before torch is imported: torch may already have opened another")
     if _held:
         raise LmshapeError("a process claims its GPUs once; this one already has")
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # CUDA's own default is the fastest first
     setting = os.environ.get("CUDA_VISIBLE_DEVICES")
     scheduled = any(name in os.environ for name in SCHEDULER_VARIABLES)
     devices = _usable(setting, installed(), scheduled)
