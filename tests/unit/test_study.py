@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lmshape.errors import ConfigError
 from lmshape.study import grid as grids
@@ -46,7 +47,7 @@ def words(models: dict, **more) -> Study:
 
 SUITES = {
     "a": suite("a", {"small": 64, "large": 256}, checkpoints={"steps": [0, 8, 64]}),
-    "b": suite("b", {"small": 64}),
+    "b": suite("b", {"small": 64}, tokenizer_from="a"),
 }
 
 
@@ -112,6 +113,28 @@ def test_word_similarity_is_one_job_for_each_table_that_there_is():
     assert [str(cut.combination) for cut in grid.pruned] == ["word_similarity/w/b/small/main/output"]
     assert grid.tables["word_similarity"]["b"] == ["word_similarity/w/b/small/main/input.parquet"]
     assert list(grid.tokenizers) == ["tok"]
+
+
+@pytest.mark.parametrize("models", [["b"], ["a", "b"], ["b", "a"]])
+def test_a_tokenizer_is_read_from_one_suite_whichever_others_a_study_has(models):
+    grid = grids.build(study({name: {} for name in models}), SUITES)
+    assert grid.tokenizers == {"tok": grids.Model("a", "small", "main")}
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        ({"a": None, "b": None}, "the suites a, b read it from a, b; name one of these"),
+        ({"a": "b", "b": "a"}, "the suites a, b read it from a, b; name one of these"),
+        ({"a": "c", "b": "c"}, "the suites a, b read it from c; name one of these"),
+    ],
+)
+def test_suites_with_one_tokenizer_must_read_it_from_one_of_them(tmp_path, sources, said):
+    for name, source in sources.items():
+        described = suite(name, {"small": 64}, tokenizer_from=source).model_dump(mode="json")
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(described))
+    with pytest.raises(ConfigError, match=f"tokenizer tok: {said}"):
+        load_suites(tmp_path)
 
 
 def test_a_task_of_mteb_is_scored_on_every_table_as_it_is():
@@ -185,6 +208,13 @@ def test_a_suite_trained_here_needs_text_that_is_not_held_out():
 def test_a_suite_trained_here_without_a_text_section_is_told_to_add_one():
     with pytest.raises(ConfigError, match=r"text: suite neox-small .* allowed sources: wikipedia-extract"):
         grids.build(study({"neox-small": {}}), load_suites(ROOT / "suites"))
+
+
+def test_a_tokenizer_that_is_trained_here_needs_text_to_be_trained_on():
+    suites = load_suites(ROOT / "suites")
+    suites["b"] = suite("b", {"small": 64}, tokenizer="neox-small", tokenizer_from="neox-small")
+    with pytest.raises(ConfigError, match=r"text: suite neox-small is trained by the workflow"):
+        grids.build(study({"b": {}}), suites)
 
 
 def test_a_study_that_measures_nothing_is_told_what_it_can_measure():

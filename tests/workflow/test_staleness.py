@@ -39,6 +39,16 @@ SUITES = {
             "m": {"hub": "toys/m", "parameters": 2000, "width": 16, "vocabulary_rows": 50, "layers": 1},
         },
     },
+    "able": {  # in no study yet; before `toy` by name
+        "name": "able",
+        "title": "On a hub, with the tokenizer of toy",
+        "architecture": "decoder",
+        "tokenizer": "toy-words",
+        "tokenizer_from": "toy",
+        "sizes": {
+            "s": {"hub": "ables/s", "parameters": 1500, "width": 12, "vocabulary_rows": 50, "layers": 1},
+        },
+    },
     "grown": {
         "name": "grown",
         "title": "Trained here",
@@ -319,6 +329,32 @@ def test_a_new_ablation_adds_its_own_jobs(copy):
 def test_a_new_size_adds_its_own_jobs(copy):
     with copy.configured("config.yaml", "hidden_states", "models", "toy", {"sizes": ["s", "m"]}):
         assert copy.stale() == geometry("toy/m/main") | RESOLVED
+
+
+ABLE = {"tensors/able/s/main", "embeddings/able/s/main/input.safetensors"} | retrieval(
+    "able/s/main/input/original/none", "able/s/main/input/random/0", "able/s/main/input/crop-4/none"
+)
+
+
+@contextlib.contextmanager
+def with_able(copy: Copy, place: str) -> Iterator[None]:
+    """The study with suite `able` scored, too."""
+    models = STUDY["retrieval"]["models"]
+    more = {"able": {}} | models if place == "first" else models | {"able": {}}
+    with copy.configured("config.yaml", "retrieval", "models", more):
+        yield
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_new_suite_adds_its_own_jobs_even_where_it_shares_a_tokenizer(copy, place):
+    with with_able(copy, place):
+        assert copy.stale() == ABLE | RESOLVED
+
+
+def test_a_new_suite_with_a_wider_vocabulary_is_compared_with_another_random_baseline(copy):
+    with copy.configured("suites/able.yaml", "sizes", "s", "vocabulary_rows", 60), with_able(copy, "last"):
+        baseline = {"random_baseline/docs/toy-words/0.parquet"} | gathered("random_baseline", "toy-words")
+        assert copy.stale() == ABLE | baseline | RESOLVED
 
 
 def test_a_new_checkpoint_adds_its_own_jobs(copy):

@@ -1,4 +1,4 @@
-"""Tokenizers: trained here, or taken from a model of the first suite that names them.
+"""Tokenizers: trained here, or taken from a model of the suite that the suites' files name as their source.
 
 Reads <results>/text/pretraining.jsonl, <results>/models/{suite}/{size}/{checkpoint}, or the hub.
 Writes <results>/tokenizers/{tokenizer}, a folder that transformers reads.

@@ -107,12 +107,12 @@ class Grid:
 
     @cached_property
     def tokenizers(self) -> dict[str, Model]:
-        """Every tokenizer of the study, with the model it is read from."""
-        found: dict[str, Model] = {}
-        for model in self.models:
-            suite = self.suites[model.suite]
-            found.setdefault(suite.tokenizer, Model(model.suite, next(iter(suite.sizes)), suite.final))
-        return found
+        """Every tokenizer of the study, with the model it is read from, whose suite need not be in the study."""
+        sources = {self.suites[m.suite].tokenizer: self.suites[m.suite].tokenizer_suite for m in self.models}
+        return {
+            tokenizer: Model(name, next(iter(self.suites[name].sizes)), self.suites[name].final)
+            for tokenizer, name in sources.items()
+        }
 
     @cached_property
     def tables(self) -> dict[str, dict[str, list[str]]]:
@@ -179,7 +179,8 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
             f"study {study.study} measures nothing: add a section `retrieval`, `word_similarity` or `hidden_states`"
         )
     grid = Grid(study, suites)
-    trained = [m.suite for m in grid.models if suites[m.suite].source == "pretraining"]
+    used = [*grid.models, *grid.tokenizers.values()]
+    trained = [model.suite for model in used if suites[model.suite].source == "pretraining"]
     if (trained or grid.hidden_states) and not study.text:
         reader = f"suite {trained[0]} is trained by the workflow" if trained else "hidden_states reads one"
         raise ConfigError(

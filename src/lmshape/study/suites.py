@@ -93,6 +93,9 @@ class Suite(Strict):
     title: str = Field(description="The name readers know.")
     architecture: Architecture = Field(description="decoder, encoder or encoder-decoder.")
     tokenizer: Name = Field(description="Suites that name the same tokenizer share its token counts.")
+    tokenizer_from: Name | None = Field(
+        None, description="The suite whose first size the tokenizer is read from, where it is not this suite."
+    )
     untied: bool = Field(False, description="Whether the output embedding is a table of its own.")
     package: str | None = Field(None, description="Python package that ships the models.")
     pretraining: Pretraining | None = Field(None, description="How the workflow trains this suite itself.")
@@ -104,6 +107,11 @@ class Suite(Strict):
     @property
     def source(self) -> Literal["package", "pretraining", "hub"]:
         return "package" if self.package else "pretraining" if self.pretraining else "hub"
+
+    @property
+    def tokenizer_suite(self) -> str:
+        """The suite that the tokenizer is read from."""
+        return self.tokenizer_from or self.name
 
     def checkpoints_of(self, size: str) -> Checkpoints | None:
         """The training checkpoints of a size: its own, or else the suite's."""
@@ -135,4 +143,22 @@ def load_suites(folder: Path) -> dict[str, Suite]:
                 f"{path.name}: name is {suite.name!r}; it must be {path.stem!r}, as the file is"
             )
         suites[suite.name] = suite
+    refuse_two_sources(suites)
     return suites
+
+
+def refuse_two_sources(suites: dict[str, Suite]) -> None:
+    """ConfigError where suites with one tokenizer do not all read it from one of them.
+
+    Which one is said in the suites' files, so that no study changes it: counts would be stale whenever a suite came.
+    """
+    sharing: dict[str, list[str]] = {}
+    for name, suite in suites.items():
+        sharing.setdefault(suite.tokenizer, []).append(name)
+    for tokenizer, names in sharing.items():
+        sources = sorted({suites[name].tokenizer_suite for name in names})
+        if len(sources) > 1 or sources[0] not in names:
+            raise ConfigError(
+                f"tokenizer {tokenizer}: the suites {', '.join(names)} read it from {', '.join(sources)}; "
+                "name one of these suites as `tokenizer_from` in all the others"
+            )
