@@ -2,6 +2,10 @@
 
 The peer is a bare Snakefile with as many jobs, so `ratio` says how much of the dry run is Snakemake's own. Ends with
 an error if parsing or the dry run takes longer than a user should wait, or if parsing imports a heavy package.
+
+A small job is one of `retrieve` in the study of the tests: a table of 300 rows and 16 columns on seventy short texts.
+`script_seconds_per_job` is its script from the start of Python to its end, nearly all of it imports;
+`overhead_seconds_per_job` is what Snakemake adds before and after.
 """
 
 import re
@@ -12,18 +16,22 @@ import tempfile
 from pathlib import Path
 
 import measure
+import polars as pl
 import yaml
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+import small_study  # noqa: E402
+
 HEAVY = {"torch", "transformers", "mteb", "scipy", "seaborn", "polars"}
 PARSE_LIMIT = 3.0  # seconds
 DRY_RUN_LIMIT = 60.0
-SMALL_JOBS = 20
+COMBINATIONS = 10_000
 STUDY = {
     "study": "large",
     "title": "Ten thousand combinations",
     "retrieval": {
-        "models": {"pythia": {"checkpoints": "all"}},
+        "models": {"pythia": {"checkpoints": "all"}, "cerebras-gpt": {}},
         "datasets": {f"task-{number}": {"source": "mteb", "task": "SCIDOCS"} for number in range(6)},
         "ablations": ["original", "random", "crop-64", "pad-6144", "centered"],
         "seeds": [0, 1, 2],
@@ -39,21 +47,6 @@ rule gather:
 rule make:
     output: "made/{group}/{number}"
     shell: "touch {output}"
-"""
-SMALL = """
-rule all:
-    input: expand("made/{number}", number=range(JOBS))
-rule make:
-    output: "made/{number}"
-    log: "logs/{number}"
-    benchmark: "benchmarks/{number}"
-    script: "job.py"
-"""
-JOB = """
-import time
-start = time.perf_counter()
-time.sleep(0.05)
-open(snakemake.output[0], "w").write(str(time.perf_counter() - start))
 """
 
 
@@ -75,14 +68,22 @@ def heavy_imports(folder: Path, *chosen: str) -> set[str]:
     return HEAVY & {name.partition(".")[0] for name in modules}
 
 
-def overhead(folder: Path) -> float:
-    """Seconds that a small job takes besides its own work, one job at a time."""
-    (folder / "Snakefile").write_text(SMALL.replace("JOBS", str(SMALL_JOBS)))
-    (folder / "job.py").write_text(JOB)
-    idle, _ = snakemake(folder, "--dry-run")
-    seconds, _ = snakemake(folder, "--cores", "1")
-    work = sum(float(path.read_text()) for path in (folder / "made").iterdir())
-    return (seconds - idle - work) / SMALL_JOBS
+def small_jobs(folder: Path) -> tuple[float, float]:
+    """Seconds that a small job's script takes, and those that the job takes besides, one job at a time."""
+    folder.mkdir()
+    small_study.write(folder)
+    snakemake(folder, "retrieval", "--cores", "1")
+    again = ("retrieval", "--forcerun", "retrieve", "--until", "retrieve")
+    idle, _ = snakemake(folder, *again, "--dry-run")
+    seconds, _ = snakemake(folder, *again, "--cores", "1")
+    measured = (folder / "results/small/benchmarks/retrieve").rglob("*.tsv")
+    script = [pl.read_csv(path, separator="\t")["s"].item() for path in measured]
+    return sum(script) / len(script), (seconds - idle - sum(script)) / len(script)
+
+
+def job_counts(said: str) -> dict[str, int]:
+    """Jobs by rule, and in `total`, as a dry run lists them."""
+    return {rule: int(count) for rule, count in re.findall(r"(?m)^(\w+) +(\d+)$", said)}
 
 
 def main(folder: Path) -> None:
@@ -94,11 +95,13 @@ def main(folder: Path) -> None:
     parse = min(snakemake(folder, *chosen, "--list-rules")[0] for _ in range(3))  # the least disturbed
     seconds, said = snakemake(folder, "retrieval", *chosen, "--dry-run", "--quiet", "rules")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    jobs = int(re.search(r"(?m)^total +(\d+)$", said)[1])
+    jobs = job_counts(said)
+    if jobs["retrieve"] < COMBINATIONS:
+        raise SystemExit(f"the study has {jobs['retrieve']} combinations, fewer than {COMBINATIONS}")
     (folder / "bare").mkdir()
-    (folder / "bare/Snakefile").write_text(BARE.replace("JOBS", str(jobs)))
+    (folder / "bare/Snakefile").write_text(BARE.replace("JOBS", str(jobs["total"])))
     peer, _ = snakemake(folder / "bare", "--dry-run", "--quiet", "rules")
-    (folder / "small").mkdir()
+    script, overhead = small_jobs(folder / "small")
     measure.report(
         "workflow",
         seconds,
@@ -106,9 +109,11 @@ def main(folder: Path) -> None:
         peer,
         0.0,
         peak,
-        jobs=jobs,
+        jobs=jobs["total"],
+        combinations=jobs["retrieve"],
         parse_seconds=parse,
-        overhead_seconds_per_job=overhead(folder / "small"),
+        script_seconds_per_job=script,
+        overhead_seconds_per_job=overhead,
     )
     for what, found, limit in (("parsing", parse, PARSE_LIMIT), ("the dry run", seconds, DRY_RUN_LIMIT)):
         if found > limit:
