@@ -15,26 +15,12 @@ from lmshape.jobs import fingerprint
 ROOT = Path(__file__).parents[2]
 ENVS = sorted((ROOT / "envs").glob("*.yaml"))
 
-DISTRIBUTIONS = (
-    metadata.packages_distributions()
-)  # what packages are imported as -> what they are installed as
+DISTRIBUTIONS = metadata.packages_distributions()  # by the name that they are imported by
 UNUSED = {  # imports inside functions that no job of the environment calls
-    (
-        "measures.yaml",
-        "lmshape.inputs.checkpoints",
-        "transformers",
-    ): "a configuration: models are run elsewhere",
-    ("measures.yaml", "lmshape.inputs.datasets", "mteb"): "data sets are made elsewhere, and only read here",
-    (
-        "measures.yaml",
-        "lmshape.inputs.tokens",
-        "transformers",
-    ): "texts are tokenized elsewhere: here are counts",
-    (
-        "measures.yaml",
-        "lmshape.models.layers",
-        "transformers",
-    ): "models are run elsewhere: here are hidden states",
+    "measures.yaml: lmshape.inputs.checkpoints imports transformers": "for a model's configuration",
+    "measures.yaml: lmshape.inputs.datasets imports mteb": "to make data sets, which are only read here",
+    "measures.yaml: lmshape.inputs.tokens imports transformers": "to tokenize; here tokens are counts",
+    "measures.yaml: lmshape.models.layers imports transformers": "to run models; here are their hidden states",
 }
 
 
@@ -56,9 +42,8 @@ def jobs() -> Iterator[tuple[Path, Path]]:
 
 def listed(environment: Path) -> list[str]:
     """What an environment installs with pip."""
-    (lines,) = [
-        d["pip"] for d in yaml.safe_load(environment.read_text())["dependencies"] if isinstance(d, dict)
-    ]
+    dependencies = yaml.safe_load(environment.read_text())["dependencies"]
+    (lines,) = [entry["pip"] for entry in dependencies if isinstance(entry, dict)]
     return lines
 
 
@@ -95,7 +80,7 @@ def test_every_job_has_an_environment_that_exists_and_none_is_unused():
 def test_every_package_that_a_job_imports_is_in_its_environment():
     """Imported anywhere in its script or in the modules behind it, but where no job gets to that line."""
     missing = {
-        (environment.name, module, package)
+        f"{environment.name}: {module or script.name} imports {package}"
         for script, environment in jobs()
         for module, package in imports(script)
         if not pins(listed(environment)).keys() & set(DISTRIBUTIONS.get(package, ()))
