@@ -80,8 +80,8 @@ SUMMARIES: dict[str, Summary] = {
         "How bell-shaped each profile is",
         "Mean anisotropy in the middle third of the layers, at the ends, and the difference (contrast) with its "
         "standard error over batches; peak depth is where the highest layer lies, 0 (first) to 1 (last), with the "
-        "range that holds it in at least 95 of 100 repetitions of the noise. A bell has a contrast well above its standard "
-        "error. Final checkpoints.",
+        "range that holds it in at least 95 of 100 repetitions of the noise. A bell has a contrast well above its "
+        "standard error. Final checkpoints.",
     ),
     "dimension_over_training": Summary(
         "training",
