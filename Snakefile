@@ -50,7 +50,6 @@ include: "workflow/rules/sharing.smk"
 
 rule all:
     input:
-        "<results>/report.html",
+        rules.report.input,
         tables(*TABLES),
-        lambda wildcards: [f"<results>/{path}" for path in GRID.files],  # so that one that is deleted is made again
     default_target: True

@@ -70,9 +70,12 @@ STUDY = {
         "seeds": [0],
         "random_baseline": {"widths": [8], "seeds": [0]},
     },
+    "word_similarity": {"models": {"grown": {}}, "datasets": {"pairs": "pairs.tsv"}},
     "hidden_states": {"models": {"toy": {"sizes": ["s"]}, "grown": {"checkpoints": "all"}}},
 }
-TABLES = ("retrieval", "random_baseline", "anisotropy", "intrinsic_dimension", "pretraining")
+TABLES = (
+    "retrieval", "random_baseline", "word_similarity", "anisotropy", "intrinsic_dimension", "pretraining",
+)  # fmt: skip
 DRAWN = [name for name, figure in FIGURES.items() if figure.table in TABLES]
 GROWN = [f"grown/s/{checkpoint}" for checkpoint in ("step0", "step4")]
 MEASURED = ["toy/s/main", *GROWN]  # models whose hidden states are measured
@@ -100,9 +103,9 @@ class Copy:
         assert ended.returncode == 0, ended.stdout
         return ended.stdout
 
-    def stale(self, reason: str = "", **environment: str) -> set[str]:
+    def stale(self, reason: str = "", target: str = "all", **environment: str) -> set[str]:
         """The first output of every job that a run would do (for a `reason`), below the study's results."""
-        said = self.snakemake("--dry-run", **environment)
+        said = self.snakemake("--dry-run", target, **environment)
         jobs = re.findall(
             r"(?m)^    output: results/small/([^,\n]*).*(?:\n    .*)*?\n    reason: (.*)$", said
         )
@@ -153,6 +156,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory, snakemake: Callable) -> Copy:
     (folder / "docs/qrels").mkdir(parents=True)
     for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
         (folder / "docs" / name).touch()
+    (folder / "pairs.tsv").touch()
     copy = Copy(folder, snakemake)
     copy.snakemake("--quiet", "all")
     return copy
@@ -192,6 +196,8 @@ def geometry(*models: str) -> set[str]:
     return rows | remade | set.union(*(gathered(table, *told) for table, told in tables.items() if told))
 
 
+COUNTED = {"word_counts/pairs/grown-words.npz"}
+WORDS = {"word_similarity/pairs/grown/s/step4/input.parquet"}
 RESOLVED = {"study.yaml", "report.html"}  # the study as it was resolved is part of the report
 SCORES = {f"retrieval/docs/{combination}.parquet" for combination in SCORED}
 RANDOM = {f"random_baseline/docs/{name}/0.parquet" for name in ("toy-words", "grown-words")}
@@ -222,7 +228,11 @@ FUNCTION = "\n\ndef added(x):\n    return x\n"
             {f"intrinsic_dimension/{model}.parquet" for model in MEASURED},
             geometry(*MEASURED),
         ),
-        ("numerics/random_tables", SCORES | RANDOM, retrieval(*SCORED) | BASELINE),
+        (
+            "numerics/random_tables",
+            SCORES | RANDOM | COUNTED,
+            retrieval(*SCORED) | BASELINE | COUNTED | WORDS | gathered("word_similarity", "grown"),
+        ),
         (
             "report/figures",
             {f"figures/{name}.svg" for name in DRAWN},
@@ -374,7 +384,7 @@ def test_other_steps_of_a_suite_trained_here_train_it_again(copy):
         trained = {"models/grown/s", "embeddings/grown/s/step4/input.safetensors"}
         trained |= gathered("pretraining", "grown")
         trained |= retrieval(*(name for name in SCORED if name.startswith("grown")))
-        trained |= geometry(*models)
+        trained |= geometry(*models) | WORDS | gathered("word_similarity", "grown")
         assert copy.stale() == trained | RESOLVED
 
 
@@ -391,9 +401,31 @@ def missing(path: Path) -> Iterator[None]:
         os.rename(aside, path)
 
 
+REMADE = {"hidden_states/toy/s/main", "models/toy/s/main"}  # temporary, and not there any more
+
+
 def test_a_deleted_result_is_computed_again_with_what_follows(copy):
     with missing(copy.folder / f"results/small/retrieval/docs/{SCORED[3]}.parquet"):
-        assert copy.stale() == retrieval(SCORED[3])
+        assert copy.stale() == copy.stale(target="report") == retrieval(SCORED[3])
+        assert copy.stale(target="figures") == retrieval(SCORED[3]) - {"report.html"}
+
+
+@pytest.mark.parametrize(
+    ("target", "deleted", "made_for_it"),
+    [
+        ("retrieval", f"retrieval/docs/{SCORED[3]}", set()),
+        ("retrieval", "random_baseline/docs/toy-words/0", set()),
+        ("word_similarity", "word_similarity/pairs/grown/s/step4/input", set()),
+        ("anisotropy", "anisotropy/toy/s/main", REMADE),
+        ("intrinsic_dimension", "intrinsic_dimension/toy/s/main", REMADE),
+    ],
+)
+def test_a_deleted_result_is_computed_again_for_the_target_it_belongs_to(copy, target, deleted, made_for_it):
+    table, *path = deleted.split("/")
+    group = path[0] if table in ("anisotropy", "intrinsic_dimension") else path[1]
+    follows = {f"tables/by_suite/{table}/{group}.parquet", f"tables/{table}.parquet"}
+    with missing(copy.folder / f"results/small/{deleted}.parquet"):
+        assert copy.stale(target=target) == {f"{deleted}.parquet"} | made_for_it | follows
 
 
 def test_a_deleted_table_is_gathered_again(copy):

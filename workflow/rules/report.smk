@@ -72,9 +72,10 @@ rule benchmarks:
 rule figures:
     input:
         drawn(DRAWN + OF_BENCHMARKS, "svg", "png"),
+        results(*TABLES),
 
 
-rule report:
+rule write_report:
     input:
         tables=[*tables(*TABLES), "<results>/tables/benchmarks.parquet"],
         figures=drawn(DRAWN + OF_BENCHMARKS, "svg"),
@@ -83,9 +84,9 @@ rule report:
     output:
         "<results>/report.html",
     log:
-        "<logs>/report.log",
+        "<logs>/write_report.log",
     benchmark:
-        "<benchmarks>/report.tsv"
+        "<benchmarks>/write_report.tsv"
     conda:
         "../../envs/report.yaml"
     threads: 1
@@ -97,3 +98,9 @@ rule report:
         code=code("report"),
     script:
         "../../scripts/report.py"
+
+
+rule report:
+    input:
+        "<results>/report.html",
+        results(*TABLES),

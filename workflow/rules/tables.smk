@@ -68,21 +68,38 @@ def tables(*names):
     return expand("<results>/tables/{table}.parquet", table=[name for name in names if name in TABLES])
 
 
+def results(*names):
+    """The files that these tables are gathered from, so that one that was deleted is made again.
+
+    Snakemake makes what is missing only for a target that asks for it, not for a table that is there already.
+    """
+    return lambda wildcards: [
+        f"<results>/{path}" for name in names for paths in TABLES.get(name, {}).values() for path in paths
+    ]
+
+
+OF_RETRIEVAL = ("retrieval", "random_baseline", "comparisons", "mteb_tasks", "published")
+
+
 rule retrieval:
     input:
-        tables("retrieval", "random_baseline", "comparisons", "mteb_tasks", "published"),
+        tables(*OF_RETRIEVAL),
+        results(*OF_RETRIEVAL),
 
 
 rule word_similarity:
     input:
         tables("word_similarity"),
+        results("word_similarity"),
 
 
 rule anisotropy:
     input:
         tables("anisotropy"),
+        results("anisotropy"),
 
 
 rule intrinsic_dimension:
     input:
         tables("intrinsic_dimension"),
+        results("intrinsic_dimension"),

@@ -150,11 +150,6 @@ class Grid:
                 add("pretraining", suite, f"{suite}/{size}")
         return found
 
-    @property
-    def files(self) -> list[str]:
-        """Every file that a table is gathered from, below `results/<study>/`."""
-        return [path for groups in self.tables.values() for paths in groups.values() for path in paths]
-
     def vocabulary_rows(self, tokenizer: str) -> int:
         """Rows of a random table for a tokenizer: those of the widest vocabulary among its models."""
         suites = {self.suites[m.suite].name: self.suites[m.suite] for m in self.models}
