@@ -173,12 +173,17 @@ class Table:
 
 @contextmanager
 def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> Iterator[Table]:
-    """A table whose `used` rows are random numbers drawn and, if `published`, rounded to bfloat16: once, here."""
+    """A table for many sums over `used` rows: once, random ones are drawn and, if `published`, others rounded.
+
+    ValueError for another precision than there is.
+    """
     if precision not in get_args(Precision):
         raise ValueError(f"precision is {' or '.join(get_args(Precision))}, not {precision!r}")
     published = precision == "published"
     arrays = [panel for panel in panels if isinstance(panel, np.ndarray)]
-    exponent = scale(arrays, used) if len(arrays) == len(panels) else max(0, scale(arrays, used))
+    exponent = scale(arrays, used)
+    if len(arrays) < len(panels):
+        exponent = max(exponent, 0)  # random numbers are of no size that vanishes
     with ExitStack() as files:
 
         def ready(panel: Panel) -> np.ndarray | DrawnRows:
