@@ -18,7 +18,7 @@ min_version("9.27")
 ROOT = Path(workflow.basedir)
 try:
     SUITES = load_suites(ROOT / "suites")
-    STUDY = load_study(config, ROOT / "config.yaml", workflow.overwrite_configfiles)
+    STUDY = load_study(dict(workflow.config_settings.config), ROOT / "config.yaml", workflow.overwrite_configfiles)
     GRID = grid.build(STUDY, SUITES)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None

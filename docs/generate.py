@@ -17,7 +17,7 @@ INTRODUCTION = """# Configuration
 Written by `python docs/generate.py` from `src/lmshape/study/config.py` and `suites.py`; do not edit.
 
 A study is one YAML file: `config.yaml`, or the one that `--configfile` names, which is used whole and alone.
-`--config key=value` replaces one top-level key of the study. A suite, a family of models, is one file in `suites/`.
+`--config key=value` replaces one top-level key of it. A suite, a family of models, is one file in `suites/`.
 Unknown keys are refused. Editors that know JSON Schema can check studies against `docs/study.schema.json` and suites
 against `docs/suite.schema.json`.
 """

@@ -54,6 +54,12 @@ def test_too_few_tokens_for_the_batches_are_refused():
     assert "tokens (100) must be at least" in message({"hidden_states": section})
 
 
+def written(path, content):
+    """`path`, with a study in it."""
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
 def dimension(**section):
     """The parsed section of a study that says no more about intrinsic dimension than this."""
     return load_study(
@@ -77,8 +83,9 @@ def test_neighbours_of_an_estimator_can_be_set_alone():
     )
 
 
-def test_a_whole_study_replaces_the_default_instead_of_merging_into_it():
-    chosen = load_study({"study": "other", "title": "Other", "retrieval": RETRIEVAL}, DEFAULT, ["other.yaml"])
+def test_a_whole_study_replaces_the_default_instead_of_merging_into_it(tmp_path):
+    other = written(tmp_path / "other.yaml", {"study": "other", "title": "Other", "retrieval": RETRIEVAL})
+    chosen = load_study({}, DEFAULT, [other])
     assert list(chosen.retrieval.models) == ["minilm"]
     assert chosen.hidden_states is None and chosen.text is None
 
@@ -90,9 +97,26 @@ def test_a_setting_replaces_one_section_of_the_default():
     assert changed.hidden_states.batch_size == default["hidden_states"]["batch_size"]
 
 
+def test_a_setting_replaces_one_section_of_a_chosen_study_as_well(tmp_path):
+    two = RETRIEVAL | {"models": {"minilm": {}, "smollm2": {}}}
+    mine = written(tmp_path / "mine.yaml", {"study": "s", "title": "S", "retrieval": two})
+    assert list(load_study({"retrieval": RETRIEVAL}, DEFAULT, [mine]).retrieval.models) == ["minilm"]
+
+
+def test_two_studies_at_once_are_refused():
+    with pytest.raises(ConfigError, match="give one study, not a.yaml and retrieval"):
+        load_study({}, DEFAULT, ["a.yaml", "retrieval"])
+
+
+def test_a_suite_without_a_selection_is_taken_as_it_is():
+    section = RETRIEVAL | {"models": {"minilm": None}}
+    assert load_study({"retrieval": section}, DEFAULT).retrieval.models["minilm"].sizes == "all"
+
+
 def test_a_mistake_is_said_of_where_it_was_made(tmp_path):
+    mine = written(tmp_path / "mine.yaml", {"study": "s", "titel": "S"})
     with pytest.raises(ConfigError, match="^mine.yaml cannot be used:"):
-        load_study({"study": "s", "titel": "S"}, DEFAULT, [tmp_path / "mine.yaml"])
+        load_study({}, DEFAULT, [mine])
     assert message({"titel": "S"}).startswith("config.yaml with --config titel cannot be used:")
 
 
@@ -105,7 +129,7 @@ def test_every_suite_and_every_study_of_the_repository_is_valid():
     suites = load_suites(ROOT / "suites")
     assert {"neox-small", "bert-small", "minilm", "smollm2"} <= set(suites)
     for path in [DEFAULT, *(ROOT / "studies").glob("*.yaml")]:
-        assert load_study(yaml.safe_load(path.read_text()), DEFAULT, [path]).study
+        assert load_study({}, DEFAULT, [path]).study
 
 
 def test_a_suite_must_be_named_as_its_file(tmp_path):

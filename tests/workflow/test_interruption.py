@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 import pytest
 import small_study
-from skipping import skip
 
 KILLS = 10
 
@@ -120,7 +119,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     results.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1000k", "tmpfs", str(results)]
     if subprocess.run(mount, capture_output=True).returncode:
-        skip("mounting a small file system needs root, and a machine that allows it")
+        pytest.skip("mounting a small file system needs root, and a machine that allows it")
     yield results
     subprocess.run(["umount", "--lazy", str(results)], check=True)
 

@@ -123,7 +123,7 @@ FIGURES: dict[str, Figure] = {
         caption="A panel per suite, a cell per pair of its sizes; the tables as they are, at final checkpoints. "
         "Colour: the share of resamples of the {queries} queries in which the larger model's mean nDCG@10 is higher; "
         "blue: nearly all; orange: nearly none; grey: half. Numbers: by how much it is higher, in hundredths. "
-        "Each pair is looked at by itself: of twenty, one beyond 0.05 or 0.95 may be chance.",
+        "Each pair is looked at by itself: of twenty, two beyond 0.05 or 0.95 may be chance.",
     ),
     "random_baseline": Figure(
         table="random_baseline",

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from lmshape.errors import ConfigError
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
 from lmshape.study.strict import Name, Strict, parse, read_yaml
@@ -25,7 +26,8 @@ class Selection(Strict):
     )
 
 
-Models = dict[Name, Selection]
+# `minilm:` alone is the natural way to write that all of a suite is as usual
+Models = dict[Name, Annotated[Selection, BeforeValidator(lambda given: {} if given is None else given)]]
 Side = Literal["input", "output"]
 SIDES = "Embedding tables to score: input, output (where a model has its own)."
 
@@ -213,14 +215,15 @@ class Study(Strict):
     )
 
 
-def load_study(config: dict[str, Any], default: Path, files: Sequence[str | Path] = ()) -> Study:
-    """The study that Snakemake's `config` describes.
+def load_study(changes: dict[str, Any], default: Path, files: Sequence[str | Path] = ()) -> Study:
+    """The study of the file that `--configfile` names, or of the `default` one.
 
-    `files` are those that `--configfile` names: a whole study, which is used as it is. Without any, `config` holds
-    the keys of `--config`, which replace those of the `default` file. Lists and mappings of one study therefore
-    never merge into another's.
+    `changes` are the keys of `--config`, each of which replaces the one of the file. Lists and mappings of one
+    study therefore never merge into another's. ConfigError for two files or for what no study may say.
     """
-    if files:
-        return parse(Study, config, " and ".join(Path(file).name for file in files))
-    given = f" with --config {' '.join(config)}" if config else ""
-    return parse(Study, {**read_yaml(default), **config}, f"{default.name}{given}")
+    if len(files) > 1:
+        names = " and ".join(map(str, files))
+        raise ConfigError(f"--configfile: give one study, not {names} (targets go before --configfile)")
+    file = Path(files[0]) if files else default
+    given = f" with --config {' '.join(changes)}" if changes else ""
+    return parse(Study, {**read_yaml(file), **changes}, f"{file.name}{given}")
