@@ -38,7 +38,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
 
 from lmshape.errors import LmshapeError
-from lmshape.files import remove
+from lmshape.files import put, remove
 from lmshape.inputs import revisions
 from lmshape.inputs.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
 from lmshape.inputs.tensor_files import Opener, tensors, write
@@ -141,8 +141,7 @@ def _bring(source: Revision, names: list[str], files: Files, folder: Path, revis
         )
     revisions.write(arriving, source.repo, revision, source.commit)
     remove(arriving / ".cache")  # what the client remembers of a download
-    remove(folder)
-    os.replace(arriving, folder)
+    put(arriving, folder)
 
 
 def _resolve(repo: str, revision: str) -> Revision:
