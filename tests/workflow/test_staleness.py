@@ -265,6 +265,17 @@ def test_with_hidden_states_that_were_kept_the_code_of_a_measure_makes_stale_tha
         assert kept.stale() == rows | bells | follows
 
 
+def test_the_target_of_one_measure_of_hidden_states_leaves_the_results_of_the_other(
+    copy, snakemake, tmp_path
+):
+    """What docs/extending.md says of hidden states that are made again."""
+    shutil.copytree(copy.folder, tmp_path / "again")
+    again = Copy(tmp_path / "again", snakemake)
+    (again.folder / "results/small/anisotropy/toy/s/main.parquet").unlink()
+    again.snakemake("anisotropy")
+    assert again.stale() == set()  # the same rows were made again
+
+
 def test_trap_1_a_script_makes_stale_its_own_rule_and_what_follows(copy):
     with copy.changed("scripts/retrieve.py", ("import pathlib", "import pathlib\n\nLIMIT = 1")):
         assert copy.stale() == retrieval(*SCORED)
