@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 
 from lmshape.errors import ConfigError
 from lmshape.study import grid
-from lmshape.study.config import load_study
+from lmshape.study.config import load_study, require_files
 from lmshape.study.suites import load_suites
 
 min_version("9.27")
@@ -19,6 +19,7 @@ ROOT = Path(workflow.basedir)
 try:
     SUITES = load_suites(ROOT / "suites")
     STUDY = load_study(dict(workflow.config_settings.config), ROOT / "config.yaml", workflow.overwrite_configfiles)
+    require_files(STUDY)
     GRID = grid.build(STUDY, SUITES)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from lmshape.errors import ConfigError
-from lmshape.study.config import Study, load_study
+from lmshape.study.config import Study, load_study, require_files
 from lmshape.study.strict import parse
 from lmshape.study.suites import Suite, load_suites
 
@@ -111,6 +111,25 @@ def test_two_studies_at_once_are_refused():
 def test_a_suite_without_a_selection_is_taken_as_it_is():
     section = RETRIEVAL | {"models": {"minilm": None}}
     assert load_study({"retrieval": section}, DEFAULT).retrieval.models["minilm"].sizes == "all"
+
+
+@pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_data_set_of_ones_own_must_be_there(tmp_path, missing):
+    (tmp_path / "qrels").mkdir()
+    for name in {"corpus.jsonl", "queries.jsonl", "qrels/test.tsv"} - {missing}:
+        (tmp_path / name).touch()
+    own = {"source": "folder", "path": str(tmp_path)}
+    study = load_study({"retrieval": RETRIEVAL | {"datasets": {"mine": own}}}, DEFAULT)
+    with pytest.raises(ConfigError, match=f"retrieval.datasets.mine.path: there is no file .*{missing}"):
+        require_files(study)
+    (tmp_path / missing).touch()
+    require_files(study)
+
+
+def test_a_text_of_ones_own_must_be_there(tmp_path):
+    study = load_study({"text": {"corpus": {"source": "file", "path": str(tmp_path / "text")}}}, DEFAULT)
+    with pytest.raises(ConfigError, match="text.corpus.path: there is no file"):
+        require_files(study)
 
 
 def test_a_mistake_is_said_of_where_it_was_made(tmp_path):

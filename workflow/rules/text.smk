@@ -9,8 +9,7 @@ Writes <results>/datasets/{dataset} (BEIR layout), <results>/counts/{dataset}/{t
 def own_dataset(wildcards):
     """The files of a retrieval data set where it is a folder of the user's."""
     settings = STUDY.retrieval.datasets[wildcards.dataset]
-    files = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv") if settings.source == "folder" else ()
-    return [f"{settings.path}/{name}" for name in files]
+    return settings.files if settings.source == "folder" else []
 
 
 def dataset_packages(wildcards):

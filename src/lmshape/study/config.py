@@ -61,6 +61,10 @@ class BeirFolder(Strict):
         "queries are among their documents.",
     )
 
+    @property
+    def files(self) -> list[str]:
+        return [f"{self.path}/{name}" for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")]
+
 
 RetrievalDataset = Annotated[PackageDocumentation | MtebTask | BeirFolder, Field(discriminator="source")]
 
@@ -227,3 +231,20 @@ def load_study(changes: dict[str, Any], default: Path, files: Sequence[str | Pat
     file = Path(files[0]) if files else default
     given = f" with --config {' '.join(changes)}" if changes else ""
     return parse(Study, {**read_yaml(file), **changes}, f"{file.name}{given}")
+
+
+def require_files(study: Study) -> None:
+    """ConfigError where a file of the user's own that the study reads is not there.
+
+    Snakemake would not say so once there are results: it takes one whose input is gone for finished.
+    """
+    files = {}
+    if study.text and study.text.corpus.source == "file":
+        files["text.corpus.path"] = [study.text.corpus.path]
+    for name, dataset in study.retrieval.datasets.items() if study.retrieval else ():
+        if dataset.source == "folder":
+            files[f"retrieval.datasets.{name}.path"] = dataset.files
+    for key, paths in files.items():
+        for path in paths:
+            if not Path(path).is_file():
+                raise ConfigError(f"{key}: there is no file {path} (relative to {Path.cwd()})")
