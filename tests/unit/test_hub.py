@@ -336,6 +336,7 @@ def test_of_two_processes_one_fetches_a_folder_and_its_result_serves_the_other(h
     commit = first.answer()
     between_files.released.set()
     assert second.answer() == commit == revisions.read(tmp_path / "model")
+    assert list(tmp_path.glob(".model*")) == []  # neither parts nor locks stay
     assert_same_tables(tmp_path / "model", tmp_path / "served")
     assert {"config.json", "tokenizer.json", *shards} <= set(os.listdir(tmp_path / "model"))
     whole = sum((tmp_path / "served" / shard).stat().st_size for shard in shards)

@@ -11,12 +11,12 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TextIO
 
 import httpx2
 from huggingface_hub import (
@@ -101,20 +101,38 @@ def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
-    """Keep other processes, also of other machines, from fetching `folder`; gives whether one of them did so before.
+    """Keep other processes, also of other machines, from fetching `folder`; gives whether one of them did before.
 
-    The lock goes with the process however it dies. Its file stays: a process may be waiting with it in hand.
+    The lock goes with the process however it dies.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f".{folder.name}.lock").open("w") as lock:
-        waited = False
+    path = folder.with_name(f".{folder.name}.lock")
+    lock, waited = _lock(path)
+    with lock:
+        try:
+            yield waited
+        finally:
+            path.unlink()
+
+
+def _lock(path: Path) -> tuple[TextIO, bool]:
+    """Open and lock a file; also gives whether another process had it.
+
+    That one removed the file at its end, and a lock on a file without a name keeps nobody out: so try again.
+    """
+    waited = False
+    while True:
+        lock = path.open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             waited = True
-            log.info("%s: another process fetches it, and this one waits for it", folder)
+            log.info("%s: waiting for another process that fetches the same", path)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield waited
+        with suppress(FileNotFoundError):
+            if os.path.samefile(path, lock.fileno()):
+                return lock, waited
+        lock.close()
 
 
 def _holds(folder: Path, commit: str, names: list[str]) -> bool:
