@@ -112,7 +112,7 @@ def _alone(folder: Path) -> Iterator[bool]:
         try:
             yield waited
         finally:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def _lock(path: Path) -> tuple[TextIO, bool]:
@@ -133,6 +133,7 @@ def _lock(path: Path) -> tuple[TextIO, bool]:
             if os.path.samefile(path, lock.fileno()):
                 return lock, waited
         lock.close()
+        waited = True
 
 
 def _holds(folder: Path, commit: str, names: list[str]) -> bool:
