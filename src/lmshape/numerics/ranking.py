@@ -28,7 +28,7 @@ Precision = Literal["float32", "published"]
 
 MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
 PIECE = 64 * 2**20  # bytes of sums that scipy makes at once, which are copied
-ROUNDED = 1024  # rows looked at or rounded at once
+ROUNDED = 256  # rows looked at or rounded at once
 
 
 class RetrievalError(LmshapeError):
@@ -206,8 +206,8 @@ def scale(arrays: Sequence[np.ndarray], used: np.ndarray) -> int:
     """The power of two just above the largest value in `used` rows, -100 to 100; 0 where that is no finite number."""
     largest = 0.0
     for first in range(0, len(used), ROUNDED):
-        values = [np.abs(array[used[first : first + ROUNDED]]).max() for array in arrays]
-        largest = np.max([largest, *values])
+        blocks = [array[used[first : first + ROUNDED]] for array in arrays]
+        largest = np.max([largest, *(side for block in blocks for side in (block.max(), -block.min()))])
     return int(np.clip(np.frexp(largest)[1], -100, 100)) if np.isfinite(largest) else 0
 
 
