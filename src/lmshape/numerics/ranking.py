@@ -136,10 +136,16 @@ def with_rows(counts: csr_array, rows: int) -> csr_array:
 
 def equal_rows(matrix: csr_array) -> list[list[int]]:
     """The places of equal rows of a canonical sparse matrix, grouped, in order of the first of each group."""
-    groups: dict[tuple[bytes, bytes], list[int]] = {}
-    for place, (start, stop) in enumerate(pairwise(matrix.indptr)):
-        key = matrix.indices[start:stop].tobytes(), matrix.data[start:stop].tobytes()
-        groups.setdefault(key, []).append(place)
+
+    def content(place: int) -> tuple[bytes, bytes]:
+        part = slice(*matrix.indptr[place : place + 2])
+        return matrix.indices[part].tobytes(), matrix.data[part].tobytes()
+
+    marks = matrix @ np.random.default_rng(0).random(matrix.shape[1])  # equal rows have equal ones
+    _, which, occurs = np.unique(marks, return_inverse=True, return_counts=True)
+    groups: dict[int | tuple[bytes, bytes], list[int]] = {}
+    for place, alone in enumerate((occurs[which] == 1).tolist()):
+        groups.setdefault(place if alone else content(place), []).append(place)
     return list(groups.values())
 
 
