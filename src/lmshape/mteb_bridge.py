@@ -7,7 +7,7 @@ of texts (similarity, classification, clustering) it is given mean-pooled vector
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from mteb.models.abs_encoder import AbsEncoder
@@ -55,11 +55,9 @@ class TableModel(AbsEncoder):
         precision: Precision = "float32",
         max_length: int = 2048,
     ):
-        if precision not in get_args(Precision):  # else a model of an unknown one would be so labelled
-            raise ValueError(f"precision is {' or '.join(get_args(Precision))}, not {precision!r}")
         self.panels = panels
         self.tokenizer = tokenizer
-        self.precision: Precision = precision
+        self.precision = ranking.known(precision)  # a model's name must not hold an unknown one
         self.max_length = max_length
         self.width = sum(panel.shape[1] for panel in panels)
         facts = {"name": name, "revision": revision, "embed_dim": self.width, "max_tokens": max_length}

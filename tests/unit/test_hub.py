@@ -322,6 +322,11 @@ def served_in_shards(hub: HubServer, folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.safetensors"))
 
 
+def assert_came_once(hub: HubServer, folder: Path, files: list[str]) -> None:
+    """Of all these files of the folder that is served, each byte was sent, and none twice."""
+    assert hub.content_sent(".safetensors") == sum((folder / name).stat().st_size for name in files)
+
+
 def test_of_two_processes_one_fetches_a_folder_and_its_result_serves_the_other(hub, pair, tmp_path):
     """A killed run leaves its job behind, and the next run's job must not take the folder from under it."""
     shards = served_in_shards(hub, tmp_path / "served")
@@ -339,8 +344,7 @@ def test_of_two_processes_one_fetches_a_folder_and_its_result_serves_the_other(h
     assert list(tmp_path.glob(".model*")) == []  # neither parts nor locks stay
     assert_same_tables(tmp_path / "model", tmp_path / "served")
     assert {"config.json", "tokenizer.json", *shards} <= set(os.listdir(tmp_path / "model"))
-    whole = sum((tmp_path / "served" / shard).stat().st_size for shard in shards)
-    assert hub.content_sent(".safetensors") == whole  # none of them came twice
+    assert_came_once(hub, tmp_path / "served", shards)
 
 
 def test_a_process_that_waited_for_one_that_was_killed_goes_on_where_that_stopped(hub, pair, tmp_path):
@@ -354,8 +358,7 @@ def test_a_process_that_waited_for_one_that_was_killed_goes_on_where_that_stoppe
     at_the_end.released.set()
     assert second.answer() == revisions.read(tmp_path / "model")
     assert_same_tables(tmp_path / "model", tmp_path / "served")
-    whole = sum((tmp_path / "served" / shard).stat().st_size for shard in shards)
-    assert hub.content_sent(".safetensors") == whole  # none of them came twice
+    assert_came_once(hub, tmp_path / "served", shards)
 
 
 def test_a_file_that_went_while_others_arrived_is_named_and_leaves_no_folder(hub, pair, tmp_path):

@@ -177,15 +177,20 @@ class Table:
         return sums
 
 
+def known(precision: str) -> Precision:
+    """`precision`, if there is such a one; ValueError, with those that there are, if not."""
+    if precision not in get_args(Precision):
+        raise ValueError(f"precision is {' or '.join(get_args(Precision))}, not {precision!r}")
+    return precision
+
+
 @contextmanager
 def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> Iterator[Table]:
     """A table for many sums over `used` rows: once, random ones are drawn and, if `published`, others rounded.
 
     ValueError for another precision than there is.
     """
-    if precision not in get_args(Precision):
-        raise ValueError(f"precision is {' or '.join(get_args(Precision))}, not {precision!r}")
-    published = precision == "published"
+    published = known(precision) == "published"
     arrays = [panel for panel in panels if isinstance(panel, np.ndarray)]
     exponent = scale(arrays, used)
     if len(arrays) < len(panels):
