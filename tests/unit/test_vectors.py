@@ -1,9 +1,12 @@
 """What counts as a set of vectors."""
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
+from lmshape.anisotropy import anisotropy
+from lmshape.intrinsic_dimension import estimate
 from lmshape.numerics.vectors import Unmeasurable, as_float64, measurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
@@ -75,3 +78,16 @@ def test_a_tensor_that_requires_a_gradient_is_measured_without_it():
 def test_complex_vectors_are_refused_and_not_measured_by_their_real_part(convert):
     with pytest.raises(ValueError, match="complex"):
         as_float64(convert(np.eye(3) * 1j))
+
+
+def test_lists_and_data_frames_are_measured_as_the_arrays_they_make():
+    rows = [[1, 2], [3, 5], [4, -1]]
+    for X in (rows, tuple(map(tuple, rows)), pl.DataFrame(rows, orient="row")):
+        assert anisotropy(X) == anisotropy(np.array(rows))
+        assert estimate(X, "twonn") == estimate(np.array(rows), "twonn")
+
+
+@pytest.mark.parametrize("X", [[["a", "b"], ["c", "d"]], [[1, None], [2, 3]], np.array([[object()] * 2] * 2)])
+def test_what_are_no_numbers_is_refused_in_words(X):
+    with pytest.raises(ValueError, match=r"expected an array of numbers, \(vectors, width\), not of (<U1|object)"):
+        measurable(X)

@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from array_api_compat import array_namespace, is_torch_array
+import numpy as np
+from array_api_compat import array_namespace, is_array_api_obj, is_torch_array
 
 ROOM = 200  # binary orders of magnitude: fourth powers of such numbers, summed, stay in float64's range
 LARGEST_SHIFT = 1000  # a power of two beyond it, or its inverse, is not a normal float64
@@ -15,7 +16,7 @@ class Unmeasurable(ValueError):
 
 
 def as_float64(X: Any) -> Any:
-    """A float64 copy of `X`, an (n, d) NumPy array or torch tensor on any device, fit to be measured.
+    """A float64 copy of `X` (n, d), fit to be measured: a torch tensor on any device, or what makes a NumPy array.
 
     Measures square and subtract: in float16 one outlier dimension of 300 overflows its square, in float32
     a small variance beside a large mean drowns. Scale and errors are those of `measurable`.
@@ -26,18 +27,16 @@ def as_float64(X: Any) -> Any:
 
 
 def measurable(X: Any) -> Any:
-    """`X` (n, d), NumPy or torch, without its gradient, if it is fit to be measured.
+    """`X` (n, d), if it is fit to be measured: a tensor without its gradient, and lists or a data frame as an array.
 
     No measure of geometry depends on scale. So values whose squares would leave the range of float64, which those
     of narrower types never do, are returned multiplied by a power of two, which is exact.
 
     Raises Unmeasurable where there is no geometry to measure: fewer than two vectors, a value that is not finite,
-    or vectors that are all equal. ValueError for complex numbers.
+    or vectors that are all equal. ValueError for what are no real numbers.
     """
-    X = X.detach() if is_torch_array(X) else X
+    X = _as_array(X)
     xp = array_namespace(X)
-    if xp.isdtype(X.dtype, "complex floating"):
-        raise ValueError("complex vectors: give their real and imaginary parts as columns")
     if X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
         raise Unmeasurable(f"expected two or more vectors as rows, not an array of shape {tuple(X.shape)}")
     high, low = (xp.astype(find(X, axis=0), xp.float64) for find in (xp.max, xp.min))
@@ -52,3 +51,17 @@ def measurable(X: Any) -> Any:
         within = f" to within {SMALLEST:.0e} of the largest value" if difference else ""
         raise Unmeasurable(f"all {X.shape[0]} vectors are equal{within}")
     return X if abs(exponent) < ROOM else X * scale
+
+
+def _as_array(X: Any) -> Any:
+    """`X` as a NumPy array or a tensor without its gradient; ValueError where that holds no real numbers."""
+    if is_torch_array(X):
+        X = X.detach()
+    elif not is_array_api_obj(X):
+        X = np.asarray(X)
+    xp = array_namespace(X)
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError("complex vectors: give their real and imaginary parts as columns")
+    if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
+        raise ValueError(f"expected an array of numbers, (vectors, width), not of {X.dtype}")
+    return X
