@@ -1,6 +1,7 @@
 """What is read at every layer of real architectures, against transformers' own hidden states."""
 
 import weakref
+from functools import partial
 
 import accelerate
 import gguf
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers as tf
-from fake_model import FakeModel, sequences
+from fake_model import SHORTAGES, FakeModel, sequences
 from simulated_device import REAL
 from torch import nn
 
@@ -181,8 +182,12 @@ def test_a_gpu_gives_the_states_of_the_host_within_its_rounding(family, device, 
         assert error < {"float32": 1e-5, "bfloat16": 0.02, "float16": 0.003}[dtype]
 
 
-def test_batches_shrink_until_they_fit_and_nothing_is_lost():
-    model = FakeModel(memory=3 * 9)
+EVERY_SHORTAGE = pytest.mark.parametrize("shortage", SHORTAGES.values(), ids=SHORTAGES)
+
+
+@EVERY_SHORTAGE
+def test_batches_shrink_until_they_fit_and_nothing_is_lost(shortage):
+    model = FakeModel(memory=3 * 9, shortage=shortage)
     text = sequences()
     sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
     kept = np.zeros((5, len(sample.positions), 3))
@@ -197,7 +202,8 @@ def test_batches_shrink_until_they_fit_and_nothing_is_lost():
     assert kept[4, :, 0].tolist() == wanted and (kept[4, :, 2] == 4).all()
 
 
-def test_what_a_pass_that_failed_held_is_free_before_the_next(monkeypatch):
+@EVERY_SHORTAGE
+def test_what_a_pass_that_failed_held_is_free_before_the_next(monkeypatch, shortage):
     class Hungry(FakeModel):
         def forward(self, input_ids, attention_mask):
             layer = torch.zeros(len(input_ids))
@@ -208,7 +214,9 @@ def test_what_a_pass_that_failed_held_is_free_before_the_next(monkeypatch):
     monkeypatch.setattr(layers, "_release", lambda: alive.append([ref for ref in held if ref() is not None]))
     text = sequences()
     sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
-    layers.Reader(Hungry(memory=3 * 9), "decoder", "fake").run(text, sample, lambda *_: None)
+    layers.Reader(Hungry(memory=3 * 9, shortage=shortage), "decoder", "fake").run(
+        text, sample, lambda *_: None
+    )
     assert alive == [[]] * 4  # 40, 20, 10 and 5 sequences were too many
 
 
@@ -223,9 +231,9 @@ def test_only_one_layer_of_a_few_sequences_is_held_at_a_time(monkeypatch):
     assert max(shape[0] for shape in shapes) <= 20
 
 
-@pytest.mark.parametrize("place", ["host", "disk"])
+@pytest.mark.parametrize(("place", "shortage"), [("host", "allocator"), ("disk", "cuda")])
 def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_same_states(
-    family, place, tmp_path, monkeypatch
+    family, place, shortage, tmp_path, monkeypatch
 ):
     """All weights are offloaded, the embeddings too: each block's come to the device for its turn."""
     name, folder, _ = family
@@ -236,7 +244,7 @@ def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_sa
     def small_device(*args, device_map, **options):
         maps.append(device_map)
         if device_map != "auto":
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise SHORTAGES[shortage]()
         model, report = load(*args, device_map={"": "cpu"}, **options)
         if place == "host":
             accelerate.cpu_offload(model, "cpu")
@@ -251,8 +259,8 @@ def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_sa
     assert spread.keys() == whole.keys() and all((spread[stack] == whole[stack]).all() for stack in whole)
 
 
-@pytest.fixture
-def full_device(monkeypatch):
+@pytest.fixture(params=SHORTAGES)
+def full_device(request, monkeypatch):
     """Every device has room for a model and for none of its sequences; accelerate spreads a model over the host.
 
     Returns where models were loaded to, and whether those loaded before were gone by then.
@@ -260,7 +268,7 @@ def full_device(monkeypatch):
     load, loads, models = tf.AutoModel.from_pretrained, [], []
 
     def no_room(*_):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise SHORTAGES[request.param]()
 
     def from_pretrained(*args, device_map, **options):
         loads.append((device_map, all(model() is None for model in models)))
@@ -292,6 +300,16 @@ def test_no_room_for_a_sequence_on_the_host_is_an_error_at_once(tmp_path, full_d
         read(tmp_path / "model", tmp_path, "decoder")
     assert full_device == [({"": "cpu"}, True)]
     assert not (tmp_path / "states").exists()
+
+
+def test_an_error_that_is_not_about_memory_ends_the_run():
+    failure = partial(torch.AcceleratorError, "CUDA error: an illegal memory access was encountered")
+    text = sequences()
+    sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
+    with pytest.raises(torch.AcceleratorError, match="illegal memory access"):
+        layers.Reader(FakeModel(memory=8, shortage=failure), "decoder", "fake").run(
+            text, sample, lambda *_: None
+        )
 
 
 def test_no_room_for_one_sequence_is_an_error_that_says_how_long_it_is():

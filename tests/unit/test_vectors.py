@@ -89,5 +89,7 @@ def test_lists_and_data_frames_are_measured_as_the_arrays_they_make():
 
 @pytest.mark.parametrize("X", [[["a", "b"], ["c", "d"]], [[1, None], [2, 3]], np.array([[object()] * 2] * 2)])
 def test_what_are_no_numbers_is_refused_in_words(X):
-    with pytest.raises(ValueError, match=r"expected an array of numbers, \(vectors, width\), not of (<U1|object)"):
+    with pytest.raises(
+        ValueError, match=r"expected an array of numbers, \(vectors, width\), not of (<U1|object)"
+    ):
         measurable(X)

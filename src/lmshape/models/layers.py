@@ -2,8 +2,8 @@
 
 import gc
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 SPREAD = "auto"  # transformers' word for: over all devices and the host, with a part of each left free
 TOKENS_AT_ONCE = 8192  # in one forward pass, until memory runs out
+# How errors that torch does not raise as OutOfMemoryError say it: those of cuBLAS and its kin, and of CUDA itself.
+OUT_OF_MEMORY = ("_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
 Keep = Callable[[str, int, torch.Tensor], None]  # stack, layer, (sequences, tokens, width)
 Put = Callable[
     [str, int, np.ndarray, np.ndarray], None
@@ -64,7 +66,7 @@ def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
 def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.Module, dict[str, Any]]:
     """Load onto one device; if it is too small, accelerate spreads the model over all of them and the host."""
     if device != SPREAD:
-        with suppress(torch.OutOfMemoryError):
+        with suppress(torch.OutOfMemoryError), _out_of_memory_by_type():
             return AutoModel.from_pretrained(
                 source, device_map={"": device}, output_loading_info=True, **options
             )
@@ -72,6 +74,17 @@ def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.M
     # Only now, with the error gone, is what had been loaded free; accelerate counts the memory that it finds free.
     _release()
     return AutoModel.from_pretrained(source, device_map=SPREAD, output_loading_info=True, **options)
+
+
+@contextmanager
+def _out_of_memory_by_type() -> Iterator[None]:
+    """Raise torch.OutOfMemoryError for every error that says so, whatever its type."""
+    try:
+        yield
+    except RuntimeError as error:
+        if any(sign in str(error) for sign in OUT_OF_MEMORY):
+            raise torch.OutOfMemoryError(str(error)) from error
+        raise
 
 
 def _release() -> None:
@@ -191,7 +204,8 @@ class Reader:
             inputs["decoder_attention_mask"] = mask
         self._next, self._keep = {}, keep
         device = _input_device(self.model)
-        self.model(**{name: value.to(device) for name, value in inputs.items()})
+        with _out_of_memory_by_type():
+            self.model(**{name: value.to(device) for name, value in inputs.items()})
 
     def _entering(self, stack: str) -> Callable[..., None]:
         def hook(block: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
