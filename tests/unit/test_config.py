@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lmshape import word_similarity
 from lmshape.errors import ConfigError
-from lmshape.study.config import Study, load_study, require_files
+from lmshape.study.config import WORD_PAIRS, Study, load_study, require_files
 from lmshape.study.strict import parse
 from lmshape.study.suites import Suite, load_suites
 
@@ -47,6 +48,37 @@ def test_every_mistake_is_said_at_once():
 
 def test_an_unknown_ablation_is_named_with_the_known_ones():
     assert "corp-8" in message({"retrieval": {**RETRIEVAL, "ablations": ["corp-8"]}})
+
+
+NAMES = "a name is made of letters (a to z), digits, `.`, `_` and `-`, and begins with a letter or a digit"
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "given"),
+    [
+        ({"study": "my study"}, "study", "my study"),
+        ({"study": ".hidden"}, "study", ".hidden"),
+        (
+            {"retrieval": RETRIEVAL | {"datasets": {"a/b": RETRIEVAL["datasets"]["d"]}}},
+            "retrieval.datasets.a/b",
+            "a/b",
+        ),
+        ({"word_similarity": {"models": {"é": {}}, "datasets": {"d": "d"}}}, "word_similarity.models.é", "é"),
+    ],
+)
+def test_what_a_name_may_be_is_said_in_words(config, key, given):
+    said = message(config)
+    assert f"  {key}: {NAMES} (given: '{given}')" in said
+    assert "pattern" not in said and "^" not in said
+
+
+def test_a_suite_may_not_have_a_name_that_is_no_part_of_a_path():
+    with pytest.raises(ConfigError, match="name: a name is made of letters"):
+        parse(Suite, {"name": "my suite"}, "my suite.yaml")
+
+
+def test_a_source_that_is_missing_is_said_so():
+    assert "text.corpus: there is no `source` in it" in message({"text": {"corpus": {"path": "x"}}})
 
 
 def test_too_few_tokens_for_the_batches_are_refused():
@@ -130,6 +162,24 @@ def test_a_text_of_ones_own_must_be_there(tmp_path):
     study = load_study({"text": {"corpus": {"source": "file", "path": str(tmp_path / "text")}}}, DEFAULT)
     with pytest.raises(ConfigError, match="text.corpus.path: there is no file"):
         require_files(study)
+
+
+def test_word_pairs_of_ones_own_must_be_there_and_those_of_the_package_need_not(tmp_path):
+    own = tmp_path / "pairs.tsv"
+    datasets = {"known": "simlex999.txt", "mine": str(own)}
+    study = load_study({"word_similarity": {"models": {"minilm": {}}, "datasets": datasets}}, DEFAULT)
+    with pytest.raises(ConfigError) as caught:
+        require_files(study)
+    said = str(caught.value)
+    assert f"word_similarity.datasets.mine: there is no file {own}" in said
+    assert "gensim's test data has wordsim353.tsv and simlex999.txt" in said
+    own.touch()
+    require_files(study)
+
+
+def test_the_package_has_the_word_pairs_that_a_study_may_name():
+    for name in WORD_PAIRS:
+        assert word_similarity.read(word_similarity.find(name))
 
 
 def test_a_mistake_is_said_of_where_it_was_made(tmp_path):

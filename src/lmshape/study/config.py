@@ -29,6 +29,7 @@ class Selection(Strict):
 # `minilm:` alone is the natural way to write that all of a suite is as usual
 Models = dict[Name, Annotated[Selection, BeforeValidator(lambda given: {} if given is None else given)]]
 Side = Literal["input", "output"]
+WORD_PAIRS = ("wordsim353.tsv", "simlex999.txt")  # files of word pairs in gensim's test data
 SIDES = "Embedding tables to score: input, output (where a model has its own)."
 
 
@@ -196,7 +197,8 @@ class WordSimilarity(Strict):
     models: Models = Field(min_length=1, description="Which models' tables are scored.")
     datasets: dict[Name, str] = Field(
         min_length=1,
-        description="Name to a file of word pairs, or to one in gensim's test data (wordsim353.tsv, simlex999.txt).",
+        description="Name to a file of word pairs, relative to where Snakemake runs, or to one in gensim's test "
+        f"data: {' or '.join(WORD_PAIRS)}.",
     )
     sides: list[Side] = Field(["input"], description=SIDES)
 
@@ -204,7 +206,9 @@ class WordSimilarity(Strict):
 class Study(Strict):
     """One study: what is measured, on which models, with which data."""
 
-    study: Name = Field(description="Name of the study; everything goes to `results/<study>/`.")
+    study: Name = Field(
+        description="Name of the study: letters, digits, `.`, `_`, `-`. Everything goes to `results/<study>/`."
+    )
     title: str = Field(description="Title of the report.")
     text: Text | None = Field(None, description="Text for hidden states and pre-training.")
     retrieval: Retrieval | None = Field(None, description="Embedding retrieval; left out, it is not run.")
@@ -248,3 +252,9 @@ def require_files(study: Study) -> None:
         for path in paths:
             if not Path(path).is_file():
                 raise ConfigError(f"{key}: there is no file {path} (relative to {Path.cwd()})")
+    for name, path in study.word_similarity.datasets.items() if study.word_similarity else ():
+        if path not in WORD_PAIRS and not Path(path).is_file():
+            raise ConfigError(
+                f"word_similarity.datasets.{name}: there is no file {path} (relative to {Path.cwd()}); "
+                f"gensim's test data has {' and '.join(WORD_PAIRS)}"
+            )

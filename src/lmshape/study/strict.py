@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmshape.errors import ConfigError
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # they are parts of paths
+
+# In place of messages that speak of how it is checked; `Name` has the only pattern.
+IN_WORDS = {
+    "string_pattern_mismatch": "a name is made of letters (a to z), digits, `.`, `_` and `-`, and begins with a "
+    "letter or a digit",
+    "union_tag_not_found": "there is no `source` in it",
+}
 
 # libyaml's, ten times as fast, where PyYAML was built with it
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -45,11 +52,11 @@ def parse(model: type[BaseModel], content: dict[str, Any], source: str) -> Any:
 
 def describe(model: type[BaseModel], mistake: dict[str, Any]) -> str:
     """One line for one mistake: the key, what is wrong, and what would be right."""
-    where = ".".join(str(part) for part in mistake["loc"]) or "the file"
+    where = ".".join(str(part) for part in mistake["loc"] if part != "[key]") or "the file"
     if mistake["type"] == "extra_forbidden":
         allowed = keys_at(model, mistake["loc"][:-1])
         return f"{where}: there is no such key{closest(str(mistake['loc'][-1]), allowed)}"
-    message = mistake["msg"].removeprefix("Value error, ")
+    message = IN_WORDS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
     given = "" if mistake["type"] == "missing" else f" (given: {mistake['input']!r})"
     return f"{where}: {message}{given if len(given) < 80 else ''}"
 
