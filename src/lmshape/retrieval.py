@@ -2,28 +2,28 @@
 
 A text is the mean of its tokens' rows, a score is a cosine, and the measures are trec_eval's, those that beir
 takes. Documents are ranked in float32, equal scores by document id in trec_eval's own order (descending, by
-bytes), so that cutting a ranking and evaluating it agree. A text of zeros, such as an empty one, scores 0.
+bytes). A text of zeros, such as an empty one, scores 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
-import pytrec_eval
 
 from lmshape.inputs.tokens import Counts
-from lmshape.numerics import bootstrap
+from lmshape.numerics import bootstrap, trec_measures
 from lmshape.numerics.ablation import Panel
 from lmshape.numerics.random_tables import RandomColumns
-from lmshape.numerics.ranking import Found, Precision, RetrievalError, search, search_widths
+from lmshape.numerics.ranking import Found, Precision, RetrievalError, search
 from lmshape.study.ablation_names import RANDOM_WIDTH
 
 Qrels = Mapping[str, Mapping[str, int]]
 
 CUTS = (1, 3, 5, 10, 100, 1000)  # beir's
-TREC = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P"}
-METRICS = tuple(f"{name}_at_{cut}" for name in (*TREC, "mrr") for cut in CUTS)
+METRICS = tuple(f"{name}_at_{cut}" for name in trec_measures.NAMES for cut in CUTS)
+QUERIES = 256  # evaluated at once
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def random_baseline(
         if not 1 <= width <= RANDOM_WIDTH:
             raise RetrievalError(f"random tables are 1 to {RANDOM_WIDTH} wide, not {width}")
     table = RandomColumns(rows, RANDOM_WIDTH, seed, 0, max(widths))
-    by_width = search_widths(counts, judged(qrels), [table], widths, max(CUTS), precision, drop_self)
-    return {width: evaluate(found, qrels) for width, found in by_width}
+    by_width = search(counts, judged(qrels), [table], widths, max(CUTS), precision, drop_self)
+    return {width: evaluate(found, qrels) for width, found in by_width.items()}
 
 
 def judged(qrels: Qrels) -> list[str]:
@@ -88,25 +88,31 @@ def judged(qrels: Qrels) -> list[str]:
 
 
 def evaluate(found: Found, qrels: Qrels) -> Scores:
-    """trec_eval's measures of what was found, by query and unrounded.
+    """The measures of what was found, by query and unrounded.
 
     A grade of 1 or more is relevant. A relevant document that is not in the corpus counts as missed.
     """
     query_ids = judged(qrels)
-    cuts = ",".join(map(str, CUTS))
-    measures = {f"{name}.{cuts}" for name in TREC.values()} | {"recip_rank"}
-    evaluator = pytrec_eval.RelevanceEvaluator({query: dict(qrels[query]) for query in query_ids}, measures)
-    # a query that is not in the run would be left out of the result, and so of the mean
-    by_query = evaluator.evaluate(dict.fromkeys(query_ids, {}) | found.run)
-    table = [by_query[query] for query in query_ids]
-    values = {
-        f"{name}_at_{cut}": np.array([row[f"{trec}_{cut}"] for row in table])
-        for name, trec in TREC.items()
-        for cut in CUTS
-    }
-    ranks = np.array([row["recip_rank"] for row in table])
-    values |= {f"mrr_at_{cut}": np.where(ranks >= 1 / cut, ranks, 0) for cut in CUTS}
-    return Scores(query_ids, values, found.zero_documents, found.zero_queries)
+    grades = graded(found, qrels, query_ids)
+    blocks = []
+    for first in range(0, len(query_ids), QUERIES):
+        given = [qrels[query].values() for query in query_ids[first : first + QUERIES]]
+        blocks.append(trec_measures.at_cuts(list(islice(grades, len(given))), given, CUTS))
+    values = np.concatenate(blocks).reshape(len(query_ids), len(METRICS))
+    by_metric = dict(zip(METRICS, np.ascontiguousarray(values.T), strict=True))
+    return Scores(query_ids, by_metric, found.zero_documents, found.zero_queries)
+
+
+def graded(found: Found, qrels: Qrels, query_ids: Sequence[str]) -> Iterator[np.ndarray]:
+    """For each query the grades of the documents that it found, (documents found,), 0 where there is none."""
+    place_of = {id: place for place, id in enumerate(found.document_ids)}
+    grades = np.zeros(len(place_of), np.int64)
+    for query in query_ids:
+        given = {place_of[id]: grade for id, grade in qrels[query].items() if id in place_of}
+        places = list(given)
+        grades[places] = list(given.values())
+        yield grades[found.places.get(query, [])]
+        grades[places] = 0
 
 
 def rows(scores: Scores, resamples: int, seed: int = 0) -> list[dict[str, Any]]:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import pytrec_eval
 import torch
 import word_tokenizer
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from peers import by_mteb, sentence_transformer
 from scipy.sparse import csr_array
 
@@ -77,11 +80,58 @@ def test_every_measure_equals_beirs_to_its_five_places(counts, small, table):
             assert scores.values[f"{name}_at_{cut}"].mean() == pytest.approx(value, abs=5.1e-6)
 
 
-def test_a_cut_ranking_scores_as_the_whole_one(counts, small, table):
-    """trec_eval orders equal scores itself: cutting at 10 must keep those that it would have put first."""
+def by_trec_eval(run, qrels):
+    """Every measure of every judged query by pytrec_eval, under our names; a query that found nothing has 0."""
+    names = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P"}
+    cuts = ",".join(map(str, retrieval.CUTS))
+    measures = {f"{name}.{cuts}" for name in names.values()} | {"recip_rank"}
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        {query: dict(grades) for query, grades in qrels.items()}, measures
+    )
+    rows = evaluator.evaluate(dict.fromkeys(qrels, {}) | run)
+    values = {
+        f"{name}_at_{cut}": [rows[query][f"{trec}_{cut}"] for query in sorted(qrels)]
+        for name, trec in names.items()
+        for cut in retrieval.CUTS
+    }
+    ranks = np.array([rows[query]["recip_rank"] for query in sorted(qrels)])
+    return values | {f"mrr_at_{cut}": np.where(ranks >= 1 / cut, ranks, 0) for cut in retrieval.CUTS}
+
+
+def assert_equals_trec_evals(found, qrels):
+    ours, theirs = retrieval.evaluate(found, qrels).values, by_trec_eval(found.run, qrels)
+    assert tuple(ours) == METRICS
+    for metric in METRICS:
+        np.testing.assert_allclose(ours[metric], theirs[metric], rtol=1e-13, atol=0, err_msg=metric)
+
+
+def test_every_measure_of_every_query_is_trec_evals(counts, small, table, monkeypatch):
+    monkeypatch.setattr(retrieval, "QUERIES", 7)
+    assert_equals_trec_evals(search(counts, small.qrels, [table], [24], 1000)[24], small.qrels)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 1500), st.integers(-2, 5)), max_size=40), min_size=1, max_size=4
+    ),
+    st.integers(0, 1300),
+    st.randoms(use_true_random=False),
+)
+def test_measures_are_trec_evals_for_any_judgements_and_rankings_of_any_length(judgements, length, random):
+    """Judged documents that were not found, that are not in the corpus, beyond a thousand; grades below 0."""
+    ids = np.array([f"d{i}" for i in range(1400)], dtype=object)
+    qrels = {f"q{i}": {f"d{id}": grade for id, grade in some} for i, some in enumerate(judgements) if some}
+    assume(qrels)
+    places = {query: np.array(random.sample(range(1400), length), int) for query in list(qrels)[:3]}
+    scores = {query: np.arange(length, 0, -1, dtype=np.float32) for query in places}
+    assert_equals_trec_evals(Found(ids, places, scores, 0, 0), qrels)
+
+
+def test_equal_scores_are_evaluated_in_trec_evals_order(counts, small):
+    """It orders equal scores itself, whatever the order of a run; a cut ranking keeps those that it puts first."""
     constant = np.ones((210, 1), np.float32)  # every score is 1
-    whole = search(counts, small.qrels, [constant], [1], 1000)[1]
-    cut = search(counts, small.qrels, [constant], [1], 10)[1]
+    whole, cut = (search(counts, small.qrels, [constant], [1], depth)[1] for depth in (1000, 10))
+    assert_equals_trec_evals(whole, small.qrels)
     first, second = (retrieval.evaluate(found, small.qrels).values["ndcg_at_10"] for found in (whole, cut))
     assert np.array_equal(first, second)
     assert first.mean() > 0
@@ -92,9 +142,9 @@ def test_equal_scores_are_in_trec_evals_order_for_any_id(id, counts):
     """The rank that trec_eval gives a document among equals is its place in our ranking."""
     ids = sorted({id, "é", "z", "B", "2", *(f"x{i}" for i in range(50))})
     some = replace(counts, document_ids=ids, documents=counts.documents[: len(ids)])
-    run = search(some, ["q0"], [np.ones((210, 1), np.float32)], [1], 1000)[1]
-    rank = list(run.run["q0"]).index(id) + 1
-    assert 1 / rank == retrieval.evaluate(run, {"q0": {id: 1}}).values["mrr_at_1000"][0]
+    run = search(some, ["q0"], [np.ones((210, 1), np.float32)], [1], 1000)[1].run
+    rank = list(run["q0"]).index(id) + 1
+    assert 1 / rank == by_trec_eval(run, {"q0": {id: 1}})["mrr_at_1000"][0]
 
 
 def test_sentence_transformers_and_mteb_score_the_same(small, counts, table, tokenizer):
@@ -190,9 +240,9 @@ def test_published_precision_is_the_seeds_steps_in_torchs_bfloat16(small, counts
     found = search(counts, list(small.queries), panels, [width], len(ids), "published")[width].run
     for query in run:
         assert found[query] == pytest.approx(run[query], abs=1e-6)
-    theirs = retrieval.evaluate(Found(run, 0, 0), small.qrels)
+    theirs = by_trec_eval(run, small.qrels)
     ours = retrieval.score(counts, panels, small.qrels, "published")
-    assert ours.values["ndcg_at_10"].mean() == pytest.approx(theirs.values["ndcg_at_10"].mean(), abs=1e-4)
+    assert ours.values["ndcg_at_10"].mean() == pytest.approx(np.mean(theirs["ndcg_at_10"]), abs=1e-4)
     exact = retrieval.score(counts, panels, small.qrels)
     assert not np.array_equal(exact.values["ndcg_at_1000"], ours.values["ndcg_at_1000"])
 

@@ -11,8 +11,8 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import islice, pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -23,12 +23,12 @@ from lmshape.inputs.tokens import Counts
 from lmshape.numerics.ablation import Panel
 from lmshape.numerics.random_tables import DrawnRows
 
-Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec_eval reads
+Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec_eval and mteb read
 Precision = Literal["float32", "published"]
 
 MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
 PIECE = 64 * 2**20  # bytes of sums that scipy makes at once, which are copied
-ROUNDED = 256  # rows looked at or rounded at once
+ROUNDED = 256  # rows rounded at once
 
 
 class RetrievalError(LmshapeError):
@@ -37,11 +37,24 @@ class RetrievalError(LmshapeError):
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, and how many texts had no direction to be found by."""
+    """The documents found for each query, best first, and how many texts had no direction to be found by.
 
-    run: Run
+    `places` are those in `document_ids`, and `scores` their cosines; both (documents found,) for each query id.
+    """
+
+    document_ids: np.ndarray
+    places: dict[str, np.ndarray]
+    scores: dict[str, np.ndarray]
     zero_documents: int
     zero_queries: int
+
+    @property
+    def run(self) -> Run:
+        """The same by document id: it takes more time and memory than the search did."""
+        return {
+            query: dict(zip(self.document_ids[places].tolist(), self.scores[query].tolist(), strict=True))
+            for query, places in self.places.items()
+        }
 
 
 def search(
@@ -53,24 +66,10 @@ def search(
     precision: Precision = "float32",
     drop_self: bool = False,
 ) -> dict[int, Found]:
-    """`search_widths`, all widths together."""
-    return dict(search_widths(counts, query_ids, panels, widths, depth, precision, drop_self))
-
-
-def search_widths(
-    counts: Counts,
-    query_ids: Collection[str],
-    panels: Sequence[Panel],
-    widths: Collection[int],
-    depth: int,
-    precision: Precision = "float32",
-    drop_self: bool = False,
-) -> Iterator[tuple[int, Found]]:
-    """(width, the `depth` best documents of each query in a table's first columns), for every width from one pass.
+    """Width -> the `depth` best documents of each query in a table's first columns, all widths from one pass.
 
     Equal scores are in trec_eval's order: by document id, descending. With `drop_self` a query's document of its
     own id is left out. Queries without a text are not found. See `lmshape.retrieval.score` for `precision`.
-    A run takes more memory than the search for it, so one is made when it is asked for.
     """
     texts = prepare(counts, query_ids, panels[0].shape[0])
     nearest = {width: Nearest.nothing(len(texts.query_ids)) for width in widths}
@@ -78,12 +77,13 @@ def search_widths(
     step = max(1, MEMORY // (4 * (widest + 2 * len(texts.query_ids))))
     with opened(panels, used_by(texts.queries, texts.documents), precision) as table:
         queries = [table.means(texts.queries, panel) for panel in table.panels]
+        table = replace(table, exponent=scale(queries))
+        queries = [np.ldexp(part, -table.exponent) for part in queries]
         for first in range(0, texts.documents.shape[0], step):
             block = texts.documents[first : first + step]
             for width, cosines, zeros in cosines_by_width(queries, block, table, widths):
                 nearest[width].add(cosines, zeros, first, depth + drop_self)
-    for width, best in nearest.items():
-        yield width, found(texts, best, depth, drop_self)
+    return {width: found(texts, nearest.pop(width), depth, drop_self) for width in list(nearest)}
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,16 @@ def prepare(counts: Counts, query_ids: Collection[str], rows: int) -> Texts:
     """The texts of a data set for tables of `rows` rows; RetrievalError if a token has none."""
     wanted = set(query_ids)
     queries = sorted((id, place) for place, id in enumerate(counts.query_ids) if id in wanted)
-    documents = sorted(
-        range(len(counts.document_ids)), key=lambda i: counts.document_ids[i].encode(), reverse=True
+    documents = np.array(
+        sorted(range(len(counts.document_ids)), key=lambda i: counts.document_ids[i].encode(), reverse=True),
+        dtype=int,
     )
-    matrix = with_rows(counts.documents[documents], rows)
-    groups = equal_rows(matrix)
+    matrix = with_rows(counts.documents, rows)
+    groups = equal_rows(matrix, documents)
     return Texts(
         with_rows(counts.queries[np.array([place for _, place in queries], dtype=int)], rows),
         [id for id, _ in queries],
-        matrix[[group[0] for group in groups]],
+        matrix[documents[[group[0] for group in groups]]],
         np.array([counts.document_ids[i] for i in documents], dtype=object),
         np.concatenate(groups),
         np.cumsum([0, *map(len, groups)]),
@@ -134,14 +135,14 @@ def with_rows(counts: csr_array, rows: int) -> csr_array:
     )
 
 
-def equal_rows(matrix: csr_array) -> list[list[int]]:
-    """The places of equal rows of a canonical sparse matrix, grouped, in order of the first of each group."""
+def equal_rows(matrix: csr_array, order: np.ndarray) -> list[list[int]]:
+    """The places in `order` of equal rows of a canonical sparse matrix, grouped, by the first of each group."""
 
     def content(place: int) -> tuple[bytes, bytes]:
-        part = slice(*matrix.indptr[place : place + 2])
+        part = slice(*matrix.indptr[order[place] : order[place] + 2])
         return matrix.indices[part].tobytes(), matrix.data[part].tobytes()
 
-    marks = matrix @ np.random.default_rng(0).random(matrix.shape[1])  # equal rows have equal ones
+    marks = (matrix @ np.random.default_rng(0).random(matrix.shape[1]))[order]  # equal rows have equal ones
     _, which, occurs = np.unique(marks, return_inverse=True, return_counts=True)
     groups: dict[int | tuple[bytes, bytes], list[int]] = {}
     for place, alone in enumerate((occurs[which] == 1).tolist()):
@@ -151,15 +152,11 @@ def equal_rows(matrix: csr_array) -> list[list[int]]:
 
 @dataclass(frozen=True)
 class Table:
-    """Panels side by side, of whose rows many sums can be taken.
-
-    Means are divided by 2 ** `exponent`, which brings the values of a table to 1 and less. That changes no digit, and
-    no square vanishes or overflows for a table's scale alone.
-    """
+    """Panels side by side, of whose rows many sums can be taken. Means are divided by 2 ** `exponent`."""
 
     panels: list[np.ndarray | DrawnRows]
     published: bool
-    exponent: int
+    exponent: int = 0
 
     def means(self, texts: csr_array, panel: np.ndarray | DrawnRows) -> np.ndarray:
         """The mean row in one of the panels of each text, (texts, width) float32; zeros for a text without tokens.
@@ -191,10 +188,6 @@ def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> I
     ValueError for another precision than there is.
     """
     published = known(precision) == "published"
-    arrays = [panel for panel in panels if isinstance(panel, np.ndarray)]
-    exponent = scale(arrays, used)
-    if len(arrays) < len(panels):
-        exponent = max(exponent, 0)  # random numbers are of no size that vanishes
     with ExitStack() as files:
 
         def ready(panel: Panel) -> np.ndarray | DrawnRows:
@@ -202,7 +195,7 @@ def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> I
                 return bfloat16(panel) if published else panel
             return files.enter_context(panel.drawn(used))
 
-        yield Table([ready(panel) for panel in panels], published, exponent)
+        yield Table([ready(panel) for panel in panels], published)
 
 
 def used_by(*texts: csr_array) -> np.ndarray:
@@ -213,12 +206,13 @@ def used_by(*texts: csr_array) -> np.ndarray:
     return np.flatnonzero(occurs)
 
 
-def scale(arrays: Sequence[np.ndarray], used: np.ndarray) -> int:
-    """The power of two just above the largest value in `used` rows, -100 to 100; 0 where that is no finite number."""
-    largest = 0.0
-    for first in range(0, len(used), ROUNDED):
-        blocks = [array[used[first : first + ROUNDED]] for array in arrays]
-        largest = np.max([largest, *(side for block in blocks for side in (block.max(), -block.min()))])
+def scale(vectors: Sequence[np.ndarray]) -> int:
+    """The power of two just above the largest value, -100 to 100; 0 where that is no finite number.
+
+    To divide all vectors by it changes no digit of a cosine, and no square vanishes or overflows for a table's scale
+    alone: the queries' vectors tell what that is.
+    """
+    largest = np.max([np.abs(part).max(initial=0) for part in vectors])
     return int(np.clip(np.frexp(largest)[1], -100, 100)) if np.isfinite(largest) else 0
 
 
@@ -228,7 +222,7 @@ def means(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
     `published` rounds as in `lmshape.retrieval.score`.
     """
     with opened([panel], used_by(texts), precision) as table:
-        return np.ldexp(table.means(texts, table.panels[0]), table.exponent)
+        return table.means(texts, table.panels[0])
 
 
 def cosines_by_width(
@@ -248,7 +242,7 @@ def cosines_by_width(
         for left, right in pairwise(sorted(edges)):
             parts = of_queries[:, left:right], of_documents[:, left:right]
             dots += parts[0] @ parts[1].T
-            squares += np.concatenate([np.einsum("ij,ij->i", part, part) for part in parts])
+            squares += np.concatenate([np.vecdot(part, part) for part in parts])
             if done + right in widths:
                 yield done + right, *normalized(dots, squares)
         done += columns
@@ -337,15 +331,15 @@ def largest(scores: np.ndarray, depth: int) -> np.ndarray:
 
 def found(texts: Texts, nearest: Nearest, depth: int, drop_self: bool) -> Found:
     """The best distinct documents as the documents they stand for."""
-    run: Run = {}
+    all_places, all_scores = {}, {}
     for query, scores, distinct in zip(texts.query_ids, nearest.scores, nearest.places, strict=True):
         places, scores = with_equals(texts, distinct, scores)
-        best = dict(zip(texts.document_ids[places].tolist(), scores.tolist(), strict=True))
         if drop_self:
-            best.pop(query, None)
-        run[query] = dict(islice(best.items(), depth)) if len(best) > depth else best
+            others = texts.document_ids[places] != query
+            places, scores = places[others], scores[others]
+        all_places[query], all_scores[query] = places[:depth], scores[:depth]
     zero_documents = np.diff(texts.bounds)[nearest.zero_places].sum()
-    return Found(run, int(zero_documents), nearest.zero_queries)
+    return Found(texts.document_ids, all_places, all_scores, int(zero_documents), nearest.zero_queries)
 
 
 def with_equals(texts: Texts, distinct: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
