@@ -31,13 +31,15 @@ def model(
 ) -> "TableModel":
     """The mteb model of an embedding table file and its tokenizer's folder, under an ablation.
 
-    `seed` is for ablations that draw numbers. mteb keeps results by a model's name and revision, so the name has
-    every setting, and the revision is the table's hash and twelve digits of that of the tokenizer's vocabulary.
+    `seed` is for ablations that draw numbers; to others it says nothing. mteb keeps results by a model's name and
+    revision, so the name has every setting, and the revision is the table's hash and twelve digits of that of the
+    tokenizer's vocabulary.
     """
+    chosen = Ablation.parse(ablation)
     loaded = tokens.load_tokenizer(tokenizer)
     vocabulary = max(loaded.get_vocab().values()) + 1
-    panels = ablations.apply(Ablation.parse(ablation), checkpoints.load(table), vocabulary, seed)
-    drawn = "" if seed is None else f"-seed-{seed}"
+    panels = ablations.apply(chosen, checkpoints.load(table), vocabulary, seed)
+    drawn = f"-seed-{seed}" if chosen.random else ""
     name = f"{Path(table).stem}-{Path(tokenizer).name}-{ablation}{drawn}-{precision}-{max_length}"
     revision = f"{checkpoints.information(table).sha256}-{tokens.vocabulary_sha256(loaded)[:12]}"
     return TableModel(panels, loaded, f"lmshape/{name}", revision, precision, max_length)

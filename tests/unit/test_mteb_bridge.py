@@ -134,6 +134,8 @@ def test_trap_31_the_name_and_revision_by_which_mteb_keeps_results_tell_every_co
     assert len({(meta.name, meta.revision) for meta in metas}) == 2 * len(settings) + 1
     assert metas[-1].name == metas[0].name
     assert metas[2].name == f"lmshape/input-{folder.name}-pad-48-seed-3-float32-2048"
+    same = mteb_bridge.model(tmp_path / "one" / "input.safetensors", folder, "crop-1", seed=3).mteb_model_meta
+    assert (same.name, same.revision) == (metas[1].name, metas[1].revision)  # no number is drawn
 
 
 def test_mteb_evaluates_it_on_a_similarity_task(tokenizer):
