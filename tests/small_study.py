@@ -21,7 +21,7 @@ SUITE = {
     "untied": True,
     "pretraining": {"model_type": "gpt_neox", "sequence_length": 32, "batch_size": 4, "warmup": 1},
     "checkpoints": {"steps": [0, 2]},
-    "sizes": {"s": {"parameters": 12000, "width": 16, "vocabulary_rows": 300, "layers": 2, "heads": 2}},
+    "sizes": {"s": {"parameters": 16192, "width": 16, "vocabulary_rows": 300, "layers": 2, "heads": 2}},
 }
 STUDY = {
     "study": "small",

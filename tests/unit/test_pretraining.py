@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoTokenizer, BertForMaskedLM, GPTNeoXForCa
 from lmshape.errors import LmshapeError
 from lmshape.inputs import checkpoints, revisions
 from lmshape.models import pretraining
+from lmshape.study.suites import Pretraining, Size
 
 TEXTS = [
     f"The {animal} sees the {other} near the river."
@@ -83,6 +84,19 @@ def test_step_0_is_the_untrained_model_and_checkpoints_differ(trained):
 def test_the_decoder_is_untied_and_the_encoder_tied(trained):
     model_type, folder, _ = trained
     assert checkpoints.embedding(folder / "step30", "output").tied == (model_type == "bert")
+
+
+@pytest.mark.parametrize("model_type", ["gpt_neox", "bert"])
+@pytest.mark.parametrize("shape", [(16, 2, 2, 320), (24, 3, 4, 500)], ids=str)
+@pytest.mark.parametrize("sequence_length", [8, 20])
+def test_the_parameters_of_a_suite_are_those_of_the_model_that_is_built(model_type, shape, sequence_length):
+    size = Size(
+        parameters=1, **dict(zip(("width", "layers", "heads", "vocabulary_rows"), shape, strict=True))
+    )
+    tokenizer = pretraining.train_tokenizer(model_type, TEXTS, 320)
+    model = pretraining.build(model_type, size.model_dump(), sequence_length, tokenizer)
+    settings = Pretraining(model_type=model_type, sequence_length=sequence_length)
+    assert settings.parameters(size) == model.num_parameters()
 
 
 @pytest.mark.parametrize("model_type", ["gpt_neox", "bert"])

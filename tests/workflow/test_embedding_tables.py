@@ -15,10 +15,8 @@ ROOT = Path(__file__).parents[2]
 WORDS = [
     f"{a}{b}" for a in ("ba", "do", "ki", "lu", "me") for b in ("fan", "gor", "his", "jut", "nol", "pex")
 ]
-SIZES = {
-    width: {"parameters": 1000 * width, "width": width, "vocabulary_rows": 320, "layers": 1, "heads": 1}
-    for width in (8, 16)
-}
+PARAMETERS = {("gpt_neox", 8): 6008, ("gpt_neox", 16): 13552, ("bert", 8): 4000}
+SHAPE = {"vocabulary_rows": 320, "layers": 1, "heads": 1}
 
 
 def suite(name: str, model_type: str, untied: bool, *widths: int) -> dict:
@@ -30,7 +28,10 @@ def suite(name: str, model_type: str, untied: bool, *widths: int) -> dict:
         "untied": untied,
         "pretraining": {"model_type": model_type, "sequence_length": 16, "batch_size": 2},
         "checkpoints": {"steps": [0, 2]},
-        "sizes": {f"w{width}": SIZES[width] for width in widths},
+        "sizes": {
+            f"w{width}": {"parameters": PARAMETERS[model_type, width], "width": width, **SHAPE}
+            for width in widths
+        },
     }
 
 

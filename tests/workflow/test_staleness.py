@@ -33,7 +33,7 @@ SUITES = {
         "title": "On a hub",
         "architecture": "decoder",
         "tokenizer": "toy-words",
-        "checkpoints": {"steps": [1, 2]},
+        "checkpoints": {"steps": [1, 2, 3]},
         "sizes": {
             "s": {"hub": "toys/s", "parameters": 1000, "width": 8, "vocabulary_rows": 50, "layers": 1},
             "m": {"hub": "toys/m", "parameters": 2000, "width": 16, "vocabulary_rows": 50, "layers": 1},
@@ -56,7 +56,7 @@ SUITES = {
         "tokenizer": "grown-words",
         "pretraining": {"model_type": "bert"},
         "checkpoints": {"steps": [0, 4]},
-        "sizes": {"s": {"parameters": 1000, "width": 8, "vocabulary_rows": 50, "layers": 1, "heads": 1}},
+        "sizes": {"s": {"parameters": 2466, "width": 8, "vocabulary_rows": 50, "layers": 1, "heads": 1}},
     },
 }
 STUDY = {
@@ -64,7 +64,7 @@ STUDY = {
     "title": "A small study",
     "text": {"corpus": {"source": "wikipedia-extract"}, "held_out": 0.5},
     "retrieval": {
-        "models": {"toy": {"sizes": ["s"], "checkpoints": [1]}, "grown": {}},
+        "models": {"toy": {"sizes": ["s"], "checkpoints": [1, 2]}, "grown": {}},
         "datasets": {"docs": {"source": "folder", "path": "docs"}},
         "ablations": ["original", "random", "crop-4"],
         "seeds": [0],
@@ -87,6 +87,7 @@ SCORED = [
     "grown/s/step4/input/original/none",
     "grown/s/step4/input/random/0",
     "grown/s/step4/input/crop-4/none",
+    "toy/s/step2/input/original/none",
 ]
 
 
@@ -311,6 +312,14 @@ def test_another_version_of_a_package_makes_stale_what_is_made_of_its_data(copy,
 # --- configuration ---------------------------------------------------------------------------------------
 
 
+def test_without_checkpoints_nothing_is_drawn_or_told_of_training(copy):
+    with copy.configured("config.yaml", "hidden_states", "models", {"toy": {"sizes": ["s"]}}):
+        planned = copy.stale()
+    assert {"figures/anisotropy_by_depth.svg", "figures/intrinsic_dimension_by_depth.svg"} <= planned
+    assert not {"figures/anisotropy_by_checkpoint.svg", "figures/intrinsic_dimension_by_step.svg"} & planned
+    assert not any("dimension_over_training" in output for output in planned)
+
+
 def test_the_title_touches_the_report_alone(copy):
     with copy.configured("config.yaml", "title", "Another title"):
         assert copy.stale() == RESOLVED
@@ -380,13 +389,27 @@ def test_a_new_suite_with_a_wider_vocabulary_is_compared_with_another_random_bas
 
 def test_a_new_checkpoint_adds_its_own_jobs(copy):
     with copy.configured("config.yaml", "retrieval", "models", "toy", {"sizes": ["s"], "checkpoints": "all"}):
-        table = {"tensors/toy/s/step2", "embeddings/toy/s/step2/input.safetensors"}
-        assert copy.stale() == retrieval("toy/s/step2/input/original/none") | table | RESOLVED
+        table = {"tensors/toy/s/step3", "embeddings/toy/s/step3/input.safetensors"}
+        assert copy.stale() == retrieval("toy/s/step3/input/original/none") | table | RESOLVED
 
 
 def test_a_longer_list_of_checkpoints_on_a_hub_touches_no_job(copy):
-    with copy.configured("suites/toy.yaml", "checkpoints", "steps", [1, 2, 3]):
+    with copy.configured("suites/toy.yaml", "checkpoints", "steps", [1, 2, 3, 4]):
         assert copy.stale() == RESOLVED
+
+
+def test_the_number_of_parameters_is_a_label_and_trains_nothing_again(copy):
+    """Only the right number is taken; one that an older lmshape took may have been wrong."""
+    check = ("size.parameters != (true := self.pretraining.parameters(size))", "False")
+    with (
+        copy.changed("src/lmshape/study/suites.py", check),
+        copy.configured("suites/grown.yaml", "sizes", "s", "parameters", 2467),
+    ):
+        stale = copy.stale()
+        assert "study.yaml" in stale and f"retrieval/docs/{SCORED[4]}.parquet" in stale
+        assert not {
+            path for path in stale if path.startswith(("models/grown", "pretraining/", "embeddings/"))
+        }
 
 
 def test_other_steps_of_a_suite_trained_here_train_it_again(copy):

@@ -49,7 +49,7 @@ rule pretrain:
         names=lambda wildcards: dict(wildcards.items()),
         pretraining=lambda wildcards: suite_of(wildcards).pretraining.model_dump(),
         steps=lambda wildcards: suite_of(wildcards).checkpoints.steps,
-        size=lambda wildcards: size_of(wildcards).model_dump(exclude_none=True),
+        size=lambda wildcards: size_of(wildcards).model_dump(include={"width", "vocabulary_rows", "layers", "heads"}),
         code=code("pretrain"),
     script:
         "../../scripts/pretrain.py"

@@ -58,7 +58,11 @@ class Checkpoints(Strict):
 class Size(Strict):
     """One model of a suite."""
 
-    parameters: int = Field(gt=0, description="Number of parameters, as the axis of the figures counts them.")
+    parameters: int = Field(
+        gt=0,
+        description="Number of parameters, as the axis of the figures counts them. It is checked of a model trained "
+        "here.",
+    )
     width: int = Field(gt=0, description="Width of the stored embedding table (not always the hidden size).")
     vocabulary_rows: int = Field(gt=0, description="Rows of the embedding table, padding rows included.")
     layers: int = Field(gt=0, description="Transformer blocks (of each stack, in an encoder-decoder).")
@@ -84,6 +88,20 @@ class Pretraining(Strict):
     warmup: int = Field(10, ge=0, description="Steps of linear warm-up.")
     weight_decay: float = Field(0.1, ge=0, description="Weight decay of matrices.")
     seed: int = Field(0, ge=0, description="Seed of initial weights, order of the text and masks.")
+
+    def parameters(self, size: Size) -> int:
+        """How many the model has that `lmshape.models.pretraining.build` makes of a size.
+
+        Counted from its shape, as this is read in every cluster job, and a model takes torch.
+        """
+        width = size.width
+        table = size.vocabulary_rows * width
+        # matrices of attention (4) and of a feed-forward four times as wide (8), their biases (9), two norms (4)
+        blocks = size.layers * (12 * width**2 + 13 * width)
+        if self.model_type == "gpt_neox":
+            return 2 * table + blocks + 2 * width  # a norm at the end
+        embedded = table + (self.sequence_length + 2) * width + 2 * width  # positions, two segments, a norm
+        return embedded + blocks + width**2 + 3 * width + size.vocabulary_rows  # head: matrix, norm, biases
 
 
 class Suite(Strict):
@@ -130,6 +148,16 @@ class Suite(Strict):
                 raise ValueError(f"size {name} needs `{needed}`, because the suite's source is {self.source}")
         if self.pretraining and not self.checkpoints:
             raise ValueError("a suite with `pretraining` needs `checkpoints`: the steps to keep")
+        return self
+
+    @model_validator(mode="after")
+    def counted(self) -> "Suite":
+        for name, size in self.sizes.items() if self.pretraining else ():
+            if size.parameters != (true := self.pretraining.parameters(size)):
+                raise ValueError(
+                    f"suite {self.name}, size {name}: parameters is {size.parameters}, and the model that is trained "
+                    f"has {true}"
+                )
         return self
 
 
