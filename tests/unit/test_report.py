@@ -187,6 +187,18 @@ def test_a_study_of_one_table_has_a_report_of_its_figures_alone(svgs):
     assert QUESTIONS["scale"].heading in page.text and QUESTIONS["layers"].heading not in page.text
 
 
+def test_figures_that_a_study_does_not_ask_for_are_named_with_the_keys_that_give_them(svgs, page):
+    assert "Figures left out" not in page.text
+    final = {name: path for name, path in svgs.items() if FIGURES[name].question != "training"}
+    text = Page(render(final)).text
+    assert f"5 of {len(FIGURES)} figures show what this study does not ask for" in text
+    assert report.absent(final).rows() == [
+        (entry.title, entry.needs.keys) for entry in FIGURES.values() if entry.question == "training"
+    ]
+    assert QUESTIONS["training"].heading not in text
+    assert "retrieval.models with checkpoints" in text and "hidden_states.models with checkpoints" in text
+
+
 def test_whatever_a_user_can_name_is_escaped(svgs):
     evil = '<img src=x onerror="alert(1)">&'
     suite = pl.when(suite="minilm").then(pl.lit(evil)).otherwise("suite").alias("suite")

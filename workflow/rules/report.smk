@@ -6,10 +6,11 @@ Writes <results>/figures/{figure}.svg and .png, <results>/tables/benchmarks.parq
 
 from snakemake.io import strip_wildcard_constraints
 
+from lmshape.report import figure_list
 from lmshape.report.figure_list import FIGURES
 
-DRAWN = [name for name, figure in FIGURES.items() if figure.table in TABLES]
-OF_BENCHMARKS = [name for name, figure in FIGURES.items() if figure.table == "benchmarks"]
+DRAWN = figure_list.drawn(GRID)
+OF_RESULTS = [name for name in DRAWN if FIGURES[name].table != "benchmarks"]
 
 
 def drawn(names, *formats):
@@ -45,7 +46,7 @@ rule figure:
 rule benchmarks:
     input:
         tables(*TABLES),
-        drawn(DRAWN, "svg"),
+        drawn(OF_RESULTS, "svg"),
         ancient("<results>/study.yaml"),
     output:
         "<results>/tables/benchmarks.parquet",
@@ -71,14 +72,14 @@ rule benchmarks:
 
 rule figures:
     input:
-        drawn(DRAWN + OF_BENCHMARKS, "svg", "png"),
+        drawn(DRAWN, "svg", "png"),
         results(*TABLES),
 
 
 rule write_report:
     input:
         tables=[*tables(*TABLES), "<results>/tables/benchmarks.parquet"],
-        figures=drawn(DRAWN + OF_BENCHMARKS, "svg"),
+        figures=drawn(DRAWN, "svg"),
         study="<results>/study.yaml",
         pruned="<results>/pruned.csv",
     output:

@@ -155,9 +155,11 @@ def final(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """The training steps of the models that have several: a single one says nothing of training."""
     rows = rows.filter(pl.col("step").is_not_null())
+    rows = rows.filter((pl.n_unique("step") > 1).over("suite", "size"))
     if rows.is_empty():
-        raise NoData("no model of this study has training steps")
+        raise NoData("no model of this study has several training steps")
     return rows
 
 

@@ -7,16 +7,21 @@ behind a figure are chosen by the function of its name in `lmshape.report.figure
 
 from dataclasses import dataclass
 
+from lmshape.report import figure_needs as needs
+from lmshape.report.figure_needs import Need
+from lmshape.study.grid import Grid
+
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the table it reads, the question it answers and the words printed with it.
+    """One figure: the table it reads, what else it needs of a study, the question it answers and its words.
 
     `caption` may hold the fields that `lmshape.report.figure_data.facts` fills in from the plotted rows, as
     {queries}.
     """
 
     table: str
+    needs: Need
     question: str
     title: str
     caption: str
@@ -96,11 +101,13 @@ SUMMARIES: dict[str, Summary] = {
 
 _MEANS = "Lines: mean over {batches} batches of {batch_size} token vectors. "
 _DEVIATION = "Bands: one standard deviation over batches on each side."
+_DEVIATION_OF_SHARE = _DEVIATION[:-1] + ", also where that is beyond 0 or 1."
 _LAYER_ERROR = "Bars: standard error of a layer's value, averaged over layers, on each side."
 
 FIGURES: dict[str, Figure] = {
     "retrieval_by_width": Figure(
         table="retrieval",
+        needs=needs.RETRIEVAL,
         question="scale",
         title="Retrieval with each suite's embedding tables, by width",
         caption="A panel per suite; a point per model, at the width of its stored table; final checkpoints. "
@@ -111,6 +118,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "retrieval_all_suites": Figure(
         table="retrieval",
+        needs=needs.ORIGINALS,
         question="scale",
         title="Retrieval with the original embedding tables, all suites together",
         caption="A line per suite; a point per model; the tables as they are, at final checkpoints. Points: nDCG@10 "
@@ -118,6 +126,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "comparisons": Figure(
         table="comparisons",
+        needs=needs.COMPARISONS,
         question="scale",
         title="Is the larger model's embedding table the better one?",
         caption="A panel per suite, a cell per pair of its sizes; the tables as they are, at final checkpoints. "
@@ -127,6 +136,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "random_baseline": Figure(
         table="random_baseline",
+        needs=needs.RANDOM_BASELINE,
         question="scale",
         title="What a random table scores, by tokenizer",
         caption="Tables of Xavier-normal numbers with one row for each entry of the vocabulary: only the tokenizer "
@@ -134,6 +144,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "word_similarity": Figure(
         table="word_similarity",
+        needs=needs.WORD_SIMILARITY,
         question="scale",
         title="Embedding tables and people's judgements of word similarity",
         caption="A panel per data set, a line per suite, dashed for output embeddings; a point per model, at the "
@@ -142,22 +153,25 @@ FIGURES: dict[str, Figure] = {
     ),
     "anisotropy_by_depth": Figure(
         table="anisotropy",
+        needs=needs.HIDDEN_STATES,
         question="layers",
         title="Anisotropy along the depth of encoders and decoders",
         caption="A line per model, final checkpoints; depth is a layer's number over that of the last. Top: all "
         "token positions. Bottom: without each sequence's first token; what is lost from top to bottom is the work "
-        "of those tokens alone. Vectors are centred. " + _MEANS + _DEVIATION,
+        "of those tokens alone. Vectors are centred. " + _MEANS + _DEVIATION_OF_SHARE,
     ),
     "largest_norms": Figure(
         table="anisotropy",
+        needs=needs.HIDDEN_STATES,
         question="layers",
         title="Share of variance carried by the largest one percent of norms",
         caption="A line per model, final checkpoints, all token positions. Near 1, one vector in a hundred carries "
         "the layer's variance, and its anisotropy tells little about the others; vectors of equal norm would "
-        "give 0.01. " + _MEANS + _DEVIATION,
+        "give 0.01. " + _MEANS + _DEVIATION_OF_SHARE,
     ),
     "anisotropy_measures": Figure(
         table="anisotropy",
+        needs=needs.HIDDEN_STATES,
         question="layers",
         title="Two measures of anisotropy, with and without centring",
         caption="The largest model of each suite, final checkpoint, all token positions. Strongest direction: "
@@ -166,6 +180,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "intrinsic_dimension_by_depth": Figure(
         table="intrinsic_dimension",
+        needs=needs.TWONN,
         question="layers",
         title="Intrinsic dimension along the depth of encoders and decoders",
         caption="A line per model, final checkpoints; TwoNN fitted on the smallest {fraction} of the distance "
@@ -175,6 +190,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "pretraining_loss": Figure(
         table="pretraining",
+        needs=needs.PRETRAINING,
         question="training",
         title="Loss while the small suites are trained",
         caption="A panel per suite, a line per size. Cross-entropy of the training batches in nats per predicted "
@@ -184,6 +200,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "retrieval_by_step": Figure(
         table="retrieval",
+        needs=needs.RETRIEVAL_OVER_TRAINING,
         question="training",
         title="Retrieval with the embedding table as training proceeds",
         caption="A panel per suite, a line per size; the tables as they are. Points: nDCG@10 over {queries} queries. "
@@ -191,6 +208,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "anisotropy_by_checkpoint": Figure(
         table="anisotropy",
+        needs=needs.STATES_OVER_TRAINING,
         question="training",
         title="Anisotropy by layer at successive checkpoints",
         caption="A panel per model, a line per checkpoint, darker as training proceeds. All token positions; vectors "
@@ -198,15 +216,17 @@ FIGURES: dict[str, Figure] = {
     ),
     "intrinsic_dimension_by_step": Figure(
         table="intrinsic_dimension",
+        needs=needs.TWONN_OVER_TRAINING,
         question="training",
         title="Intrinsic dimension averaged over layers as training proceeds",
         caption="A panel per suite, a line per size. TwoNN fitted on the smallest {fraction} of the distance ratios, "
         "all token positions; average over {layers} layers. "
         + _LAYER_ERROR
-        + " Bands: one standard deviation over layers on each side.",
+        + " Bands: lowest to highest layer.",
     ),
     "intrinsic_dimension_estimators": Figure(
         table="intrinsic_dimension",
+        needs=needs.STATES_OVER_TRAINING,
         question="training",
         title="The same average by different estimators",
         caption="A panel per model, a line per estimator; all token positions; average over {layers} layers. TwoNN "
@@ -215,6 +235,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "cost_by_rule": Figure(
         table="benchmarks",
+        needs=needs.JOBS,
         question="cost",
         title="Time and memory by rule",
         caption="Bars: the time of all jobs of a rule, added up as if they had run one after another. Points: the "
@@ -222,9 +243,16 @@ FIGURES: dict[str, Figure] = {
     ),
     "cost_by_size": Figure(
         table="benchmarks",
+        needs=needs.SIZES,
         question="cost",
         title="Time and memory by model size",
         caption="A line is a rule, a point a model: the mean time of the rule's jobs on it, and the peak memory of "
         "the job that took most. Rules that ran on models of one size only are left out. The axes are logarithmic.",
     ),
 }
+
+
+def drawn(grid: Grid) -> list[str]:
+    """The figures for which a study has rows, in their order; what it measured in vain is drawn, to say why."""
+    tables = {*grid.tables, "benchmarks"}
+    return [name for name, figure in FIGURES.items() if figure.table in tables and figure.needs.met(grid)]

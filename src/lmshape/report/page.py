@@ -62,6 +62,7 @@ def render(
         height=sum(table.height for table in frames),
         missing=[gap for name, table in tables.items() for gap in gaps(name, table)],
         pruned=pl.DataFrame(provenance.pruned, schema=["combination", "reason"], orient="row"),
+        absent=absent(drawn),
         provenance=provenance,
         shown=ROWS,
         named=CELLS,
@@ -87,6 +88,12 @@ def plot(number: int, name: str, tables: Mapping[str, pl.DataFrame], svg: str | 
     except NoData as reason:
         rows, caption = pl.DataFrame(), f"No data: {reason}."
     return Plot(number, name, entry.question, entry.title, caption, entry.table, rows, embed(svg))
+
+
+def absent(drawn: Iterable[str]) -> pl.DataFrame:
+    """The figures that are not among the `drawn` ones, and the keys of a study that give them."""
+    figures = [(entry.title, entry.needs.keys) for name, entry in FIGURES.items() if name not in drawn]
+    return pl.DataFrame(figures, schema=["figure", "comes with"], orient="row")
 
 
 def summary(table: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,8 @@
 Imported by the Snakefile, so by every cluster job: light imports only.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -143,8 +144,8 @@ class Grid:
             add("intrinsic_dimension", model.suite, str(model))
         for suite in dict.fromkeys(model.suite for model in self.hidden_states):
             add("anisotropy_bells", suite, suite)
-        for suite in dict.fromkeys(model.suite for model in self.hidden_states if model.step is not None):
-            add("dimension_over_training", suite, suite)
+            if over_training(model for model in self.hidden_states if model.suite == suite):
+                add("dimension_over_training", suite, suite)
         for suite, size in dict.fromkeys((model.suite, model.size) for model in self.models):
             if self.suites[suite].pretraining:
                 add("pretraining", suite, f"{suite}/{size}")
@@ -187,6 +188,12 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
             "to train on: set text.held_out below 1"
         )
     return grid
+
+
+def over_training(models: Iterable[Model]) -> bool:
+    """Whether some size of a suite is among `models` at several training steps."""
+    sizes = Counter((model.suite, model.size) for model in set(models) if model.step is not None)
+    return max(sizes.values(), default=0) > 1
 
 
 def select(models: Models, suites: dict[str, Suite], key: str) -> list[Model]:
