@@ -160,15 +160,17 @@ def over_layers(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Averages over layers: one row per series (`keys`) and step, with the number of `layers` averaged.
 
     Only layers with a value at every step at which any layer of the series has one: were one missing at some steps,
-    the average would move without any layer's moving. Beside the `mean` stand the `spread` (standard deviation over
-    layers) and the `stderr`: layers are measured on the same tokens, so their errors may move together, and the mean
-    of their standard errors is the bound that holds in any case. A step without values has a null.
+    the average would move without any layer's moving. Beside the `mean` stand the `lowest` and the
+    `highest` layer's value, and the `stderr`: layers are measured on the same tokens, so their errors may move
+    together, and the mean of their standard errors is the bound that holds in any case. A step without values has
+    a null.
     """
     steps = pl.col("step").filter(pl.col("mean").is_not_null()).n_unique()
     complete = steps.over(*keys, "layer") == steps.over(keys)
     numbers = [pl.when(complete).then(pl.col(name).cast(pl.Float64)) for name in ("mean", "stderr")]
     mean = pl.col("mean")
-    averages = (mean.mean(), mean.std().alias("spread"), pl.mean("stderr"), mean.count().alias("layers"))
+    ends = (mean.min().alias("lowest"), mean.max().alias("highest"))
+    averages = (mean.mean(), *ends, pl.mean("stderr"), mean.count().alias("layers"))
     return rows.with_columns(numbers).group_by(*keys, "step").agg(averages)
 
 

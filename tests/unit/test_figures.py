@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -10,12 +11,16 @@ import pytest
 import synthetic_tables
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.container import ErrorbarContainer
 
-from lmshape.report import figure_data, figure_style, figures
+from lmshape.report import figure_data, figure_list, figure_style, figures
 from lmshape.report.figure_list import FIGURES, QUESTIONS
-from lmshape.study import ablation_names
+from lmshape.study import ablation_names, grid
+from lmshape.study.config import Study
+from lmshape.study.suites import load_suites
 
+ROOT = Path(__file__).parents[2]
 TABLES = synthetic_tables.all_tables()
 
 
@@ -59,6 +64,86 @@ def test_every_figure_has_rows_a_drawing_a_question_and_a_complete_caption(name)
     caption = entry.caption.format(**figure_data.facts(getattr(figure_data, name)(TABLES[entry.table])))
     assert "unrecorded" not in caption
     assert caption.strip().endswith(".")
+
+
+STUDY = {
+    "study": "some",
+    "title": "Some",
+    "text": {"corpus": {"source": "wikipedia-extract"}, "held_out": 0.5},
+    "retrieval": {
+        "models": {"minilm": {}},
+        "datasets": {"docs": {"source": "package-documentation", "packages": ["numpy"]}},
+    },
+    "word_similarity": {"models": {"minilm": {}}, "datasets": {"pairs": "simlex999.txt"}},
+    "hidden_states": {"models": {"minilm": {}}},
+}
+BASELINE = {"widths": [64], "seeds": [0]}
+FINAL = {
+    "retrieval_by_width", "retrieval_all_suites", "word_similarity", "anisotropy_by_depth", "largest_norms",
+    "anisotropy_measures", "intrinsic_dimension_by_depth", "cost_by_rule",
+}  # fmt: skip
+OVER_TRAINING = {
+    "anisotropy_by_checkpoint", "intrinsic_dimension_by_step", "intrinsic_dimension_estimators",
+}  # fmt: skip
+TRAINED = {"pretraining_loss", "cost_by_size"}
+
+
+def names_of(**changes):
+    """The figures of a study, given the keys in which it differs from STUDY."""
+    study = Study.model_validate(
+        {key: value for key, value in (STUDY | changes).items() if value is not None}
+    )
+    return drawn_by(grid.build(study, load_suites(ROOT / "suites")))
+
+
+def drawn_by(built):
+    names = figure_list.drawn(built)
+    assert names == [name for name in FIGURES if name in names]
+    return set(names)
+
+
+def retrieval_of(**changes):
+    return {"retrieval": STUDY["retrieval"] | changes}
+
+
+def states_of(**selection):
+    return {"hidden_states": {"models": {"minilm": {}, "neox-small": {"sizes": ["0.8m"], **selection}}}}
+
+
+def test_a_study_of_final_models_has_no_figure_of_training_nor_of_sizes():
+    assert names_of() == FINAL
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        (states_of(), FINAL | TRAINED),  # its final model is a training step, but one alone
+        (states_of(checkpoints=[4]), FINAL | TRAINED | OVER_TRAINING),
+        (retrieval_of(ablations=["random"]), FINAL - {"retrieval_all_suites"}),
+        (
+            {"intrinsic_dimension": {"estimators": ["mada"]}, **states_of(checkpoints="all")},
+            (FINAL | TRAINED | OVER_TRAINING) - {"intrinsic_dimension_by_depth", "intrinsic_dimension_by_step"},
+        ),
+        (
+            retrieval_of(models={"bert-small": {"checkpoints": "all"}}, random_baseline=BASELINE),
+            FINAL | TRAINED | {"retrieval_by_step", "comparisons", "random_baseline"},
+        ),
+        (
+            retrieval_of(models={"bert-small": {"checkpoints": "all"}}, checkpoint_ablations=["random"]),
+            FINAL | TRAINED | {"comparisons"},
+        ),
+        ({"hidden_states": None, "retrieval": None}, {"word_similarity", "cost_by_rule"}),
+    ],
+)  # fmt: skip
+def test_a_study_has_the_figures_that_its_keys_give_and_no_empty_one(changes, wanted):
+    assert names_of(**changes) == wanted
+
+
+def test_the_study_over_training_has_a_summary_only_where_a_model_has_several_steps():
+    suites = load_suites(ROOT / "suites")
+    for selection, summed in ((states_of(), False), (states_of(checkpoints=[4]), True)):
+        built = grid.build(Study.model_validate(STUDY | selection), suites)
+        assert ("dimension_over_training" in built.tables) == summed
 
 
 def test_caption_numbers_are_those_of_the_plotted_rows():
@@ -119,7 +204,7 @@ def test_average_over_layers_is_of_those_with_a_value_at_every_step_and_says_how
         found = rows.filter(step=step).row(0, named=True)
         values = table.filter((pl.col("step") == step) & (pl.col("layer") > 0))["mean"].to_numpy()
         assert found["mean"] == pytest.approx(values.mean())
-        assert found["spread"] == pytest.approx(values.std(ddof=1))
+        assert (found["lowest"], found["highest"]) == (values.min(), values.max())
         assert found["stderr"] == pytest.approx(0.2)
 
 
@@ -231,6 +316,65 @@ def test_no_name_or_legend_sticks_out_of_the_figure(drawn, name):
     assert box.x1 <= figure.get_figwidth() + 0.02 and box.y1 <= figure.get_figheight() + 0.02
 
 
+def bands(ax):
+    """(lowest, highest) of each shade of a panel."""
+    shades = [found for found in ax.collections if isinstance(found, FillBetweenPolyCollection)]
+    return [(min(ys), max(ys)) for found in shades for ys in [found.get_paths()[0].vertices[:, 1]]]
+
+
+def test_a_band_of_deviations_is_never_cut_on_one_side():
+    """Two batches that differ much have a deviation larger than their mean."""
+    wide = TABLES["anisotropy"].with_columns(std=pl.lit(1.5))
+    for name in ("anisotropy_by_depth", "largest_norms", "anisotropy_measures"):
+        for ax in draw(name, wide).axes:
+            low, high = ax.get_ylim()
+            assert bands(ax) and all(
+                low <= lowest < 0 and 1 < highest <= high for lowest, highest in bands(ax)
+            )
+
+
+def test_a_share_is_drawn_on_an_axis_from_0_to_1_at_least(drawn):
+    for name in ("anisotropy_by_depth", "largest_norms"):
+        low, high = drawn[name].axes[0].get_ylim()
+        assert low <= 0 and high >= 1
+
+
+def test_the_band_around_an_average_over_layers_holds_every_layer_and_no_dimension_below_them():
+    """One layer far above the others: a deviation on each side would reach below zero."""
+    layer = pl.when(pl.col("layer") == 0).then(60.0).otherwise(pl.lit(2.0) + pl.col("layer") / 10)
+    ax = draw("intrinsic_dimension_by_step", TABLES["intrinsic_dimension"].with_columns(mean=layer)).axes[0]
+    assert {lowest for lowest, _ in bands(ax)} == {2.1} and {highest for _, highest in bands(ax)} == {60.0}
+    assert ax.get_ylim()[0] <= 2.1 and ax.get_ylim()[1] >= 60
+
+
+SPANS = [(70.0, 470.0), (105.0, 180.0), (0.18, 60.0), (95.0, 96.0), (1.0, 250_000.0), (0.02, 90_000.0)]
+
+
+@pytest.mark.parametrize("span", SPANS)
+@pytest.mark.parametrize("name", ["cost_by_rule", "cost_by_size"])
+def test_labels_of_a_log_axis_are_plain_numbers_that_stand_apart(name, span):
+    table = TABLES["benchmarks"]
+    between = pl.Series(np.geomspace(*span, table.height))
+    figure = draw(name, table.with_columns(seconds=between, peak_memory_mib=between))
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        for axis, side in ((ax.xaxis, "x"), (ax.yaxis, "y")):
+            if axis.get_scale() == "log":
+                ticks = [label for label in axis.get_ticklabels(which="both") if label.get_text()]
+                low, high = axis.get_view_interval()
+                shown = [t for t in ticks if low <= t.get_position()[side == "y"] <= high]
+                ends = sorted(getattr(t.get_window_extent(), f"interval{side}").tolist() for t in shown)
+                assert len(shown) >= 2 and not any("10^" in t.get_text() for t in shown)
+                assert all(before[1] < after[0] for before, after in zip(ends, ends[1:], strict=False))
+
+
+def test_numbers_of_parameters_are_written_as_models_are_named(drawn):
+    numbers = (512, 578_880, 22_713_216, 134_515_008, 2_000_000_000)
+    assert [figure_style.short(number) for number in numbers] == ["512", "578.9k", "22.7M", "134.5M", "2B"]
+    labels = [label.get_text() for label in drawn["cost_by_size"].axes[0].get_xticklabels()]
+    assert labels[0] == "262.1k" and labels[-1] == "134.5M"
+
+
 def test_step_zero_is_drawn_left_of_a_break_and_only_where_it_was_measured():
     table = TABLES["retrieval"]
     ax = draw("retrieval_by_step", table).axes[0]
@@ -296,7 +440,14 @@ def test_an_empty_table_is_said_to_be_empty(name):
 
 def test_a_study_without_checkpoints_says_so():
     table = TABLES["retrieval"].filter(suite="minilm")
-    assert texts(draw("retrieval_by_step", table)) == ["no data: no model of this study has training steps"]
+    said = ["no data: no model of this study has several training steps"]
+    assert texts(draw("retrieval_by_step", table)) == said
+
+
+def test_a_model_of_a_single_step_is_not_among_those_over_training():
+    last = (pl.col("suite") == "bert-small") & (pl.col("step") < 1024)
+    figure = draw("retrieval_by_step", TABLES["retrieval"].filter(~last))
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["neox-small · input", "neox-small · output"]
 
 
 # --- style

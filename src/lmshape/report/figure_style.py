@@ -5,7 +5,7 @@ is a missing value. Where suites share a panel the hue names the suite; a darker
 made without pyplot, so none outlives its caller.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from math import ceil, log, log10
 
@@ -14,8 +14,10 @@ import numpy as np
 import polars as pl
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import Colormap, ListedColormap, SymLogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from lmshape.study.ablation_names import Ablation
 
@@ -90,11 +92,19 @@ def facets(rows: pl.DataFrame, *keys: str, always: int = 1) -> list[tuple[str, p
 
 
 def curve(
-    ax: Axes, rows: pl.DataFrame, x: str, y: str, error: str | None = None, band: str | None = None, **style
+    ax: Axes,
+    rows: pl.DataFrame,
+    x: str,
+    y: str,
+    error: str | None = None,
+    band: str | None = None,
+    between: tuple[str, str] | None = None,
+    **style,
 ) -> None:
     """One line through (x, y), nulls as gaps; `error` (bars) and `band` (a shade) are columns, y plus and minus.
 
-    Points are marked unless they are so many that the marks would hide the line.
+    `between` are the two columns that a shade reaches from and to. Points are marked unless they are so many that
+    the marks would hide the line.
     """
     if rows[y].null_count() == rows.height:
         return
@@ -104,6 +114,8 @@ def curve(
     if band:
         half = rows[band].to_numpy()
         shade(ax, xs, ys - half, ys + half, style["color"])
+    if between:
+        shade(ax, xs, *(rows[end].to_numpy() for end in between), style["color"])
 
 
 def shade(ax: Axes, xs: Sequence[float], low: Sequence[float], high: Sequence[float], color: str) -> None:
@@ -185,12 +197,33 @@ def spread(heights: np.ndarray, gap: float) -> np.ndarray:
     return placed
 
 
-def width_axis(ax: Axes, widths: pl.Series, labels: int) -> None:
-    """A log axis whose ticks are the widths that were measured, as many as fit."""
-    ax.set_xscale("log", base=2)
-    ticks = _spaced(sorted(widths.unique()), labels)
-    ax.set_xticks(ticks, labels=[str(width) for width in ticks])
-    ax.set_xlim(widths.min() / 1.3, widths.max() * 1.3)
+def measured_axis(ax: Axes, numbers: pl.Series, labels: int, write: Callable[[int], str] = str) -> None:
+    """A log axis whose ticks are the numbers (widths, parameters) that were measured, as many as fit."""
+    ax.set_xscale("log")
+    ticks = _spaced(sorted(numbers.unique()), labels)
+    ax.set_xticks(ticks, labels=map(write, ticks))
+    ax.set_xticks([], minor=True)
+    ax.set_xlim(numbers.min() / 1.3, numbers.max() * 1.3)
+
+
+def short(number: int) -> str:
+    """A number of parameters as the names of models have it: 135M, 2.7B."""
+    for unit, size in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f}".removesuffix(".0") + unit
+    return str(number)
+
+
+def log_ticks(axis: Axis) -> None:
+    """Label a log axis, when all is plotted, with plain numbers that are few enough to stand apart.
+
+    Matplotlib alone labels every digit of a narrow range, one over the other.
+    """
+    low, high = axis.get_view_interval()
+    decades = log10(high / low)
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2 else (1, 3) if decades < 4 else (1,)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def step_axis(ax: Axes, steps: pl.Series, labels: int) -> None:

@@ -69,7 +69,7 @@ def retrieval_by_width(rows: pl.DataFrame) -> Figure:
                 lw=5,
                 alpha=0.25,
             )
-        style.width_axis(ax, part["embedding_width"], labels=6)
+        style.measured_axis(ax, part["embedding_width"], labels=6)
         _tell_apart(ax, part.filter(ablation="original"))
         ax.set_title(title)
     return style.finish(figure, WIDTH_LABEL, SCORE_LABEL, legend=True)
@@ -118,9 +118,9 @@ def random_baseline(rows: pl.DataFrame) -> Figure:
             "tokenizer", "vocabulary_rows", maintain_order=True
         ):
             look = looks[tokenizer]
-            style.curve(ax, line, "width", "value", label=f"{tokenizer}\n({vocabulary:,} rows)", **look)
-            style.shade(ax, line["width"], line["lowest"], line["highest"], look["color"])
-        style.width_axis(ax, part["width"], labels=16 // len(facets))
+            name = f"{tokenizer}\n({vocabulary:,} rows)"
+            style.curve(ax, line, "width", "value", between=("lowest", "highest"), label=name, **look)
+        style.measured_axis(ax, part["width"], labels=16 // len(facets))
         ax.set_title(title)
     return style.finish(figure, "Width of the random table (dimensions)", SCORE_LABEL)
 
@@ -128,13 +128,13 @@ def random_baseline(rows: pl.DataFrame) -> Figure:
 @_figure(figure_data.anisotropy_by_depth)
 def anisotropy_by_depth(rows: pl.DataFrame) -> Figure:
     """Anisotropy against relative depth: encoders beside decoders, with and without first positions."""
-    return _profiles(rows, "std", "Anisotropy", limits=(0, 1))
+    return _profiles(rows, "std", "Anisotropy", share=True)
 
 
 @_figure(figure_data.largest_norms)
 def largest_norms(rows: pl.DataFrame) -> Figure:
     """Variance share of the largest one percent of norms against relative depth: encoders beside decoders."""
-    return _profiles(rows, "std", "Share of variance", limits=(0, 1))
+    return _profiles(rows, "std", "Share of variance", share=True)
 
 
 @_figure(figure_data.intrinsic_dimension_by_depth)
@@ -194,7 +194,7 @@ def retrieval_by_step(rows: pl.DataFrame) -> Figure:
 def intrinsic_dimension_by_step(rows: pl.DataFrame) -> Figure:
     """TwoNN averaged over layers against training step: a panel per suite, a line per size."""
     label = DIMENSION_LABEL + "\n(average over layers)"
-    return _by_step(rows, "mean", label, bottom=0, error="stderr", band="spread")
+    return _by_step(rows, "mean", label, error="stderr", between=("lowest", "highest"))
 
 
 @_figure(figure_data.intrinsic_dimension_estimators)
@@ -224,6 +224,7 @@ def cost_by_rule(rows: pl.DataFrame) -> Figure:
     time.bar_label(bars, jobs, padding=3, fontsize=style.FONT - 2, color="0.3")
     memory.plot(rows["peak_memory_mib"], places, "o", color=style.VERMILION)
     memory.set_xscale("log")
+    style.log_ticks(memory.xaxis)
     time.set_yticks(places, labels=[name.replace("_", " ") for name in rows["rule"]])
     time.set_ylim(rows.height - 0.4, -0.6)  # the first on top
     time.margins(x=0.2)  # room for the words at the longest bar
@@ -246,7 +247,9 @@ def cost_by_size(rows: pl.DataFrame) -> Figure:
         for rule, look in looks.items():
             line = rows.filter(rule=rule).drop_nulls(column)
             style.curve(ax, line, "parameters", column, label=rule.replace("_", " "), **look)
-        ax.set(xscale="log", yscale="log")
+        style.measured_axis(ax, rows["parameters"], labels=8, write=style.short)
+        ax.set_yscale("log")
+        style.log_ticks(ax.yaxis)
         ax.set_title(title)
     return style.finish(figure, "Parameters of the model", "", legend=True)
 
@@ -258,8 +261,11 @@ def save(figure: Figure, stem: str | Path) -> None:
             figure.savefig(temporary, format=kind, dpi=200, metadata=metadata)
 
 
-def _profiles(rows: pl.DataFrame, band: str, label: str, limits: tuple[float, float] | None = None) -> Figure:
-    """`mean` against relative depth: a column of panels per stack, a row per choice of positions."""
+def _profiles(rows: pl.DataFrame, band: str, label: str, share: bool = False) -> Figure:
+    """`mean` against relative depth: a column of panels per stack, a row per choice of positions.
+
+    The axis of a `share` shows all from 0 to 1, and more where a band of deviations reaches further.
+    """
     stacks, choices = _ordered(rows["stack"], ("encoder", "decoder")), _ordered(rows["positions"], POSITIONS)
     looks = style.model_styles(rows)
     height = max(1.9, 0.13 * len(looks))  # room for every model's name
@@ -269,8 +275,9 @@ def _profiles(rows: pl.DataFrame, band: str, label: str, limits: tuple[float, fl
             line = rows.filter(suite=suite, size=size, stack=stack, positions=positions)
             style.curve(ax, line, "depth", "mean", band=band, label=f"{suite} {size}", markersize=2, **look)
         ax.set_title(f"{stack.capitalize()}s, {POSITIONS.get(positions, positions)}")
-    if limits:
-        axes[0].set_ylim(limits)  # of all panels: they share the axis
+    if share:
+        low, high = axes[0].get_ylim()  # of all panels: they share the axis
+        axes[0].set_ylim(min(low, 0), max(high, 1))
     return style.finish(figure, DEPTH_LABEL, label)
 
 
@@ -284,18 +291,13 @@ def _by_suite(rows: pl.DataFrame, value: str, label: str) -> Figure:
             name, dashes = (suite, "-") if side == "input" else (f"{suite} ({side})", "--")
             bars = {"error": "stderr", "label": name, "linestyle": dashes}
             style.curve(ax, line, "embedding_width", value, **bars, **looks[suite])
-        style.width_axis(ax, part["embedding_width"], labels=16 // len(facets))
+        style.measured_axis(ax, part["embedding_width"], labels=16 // len(facets))
         ax.set_title(title)
     return style.finish(figure, WIDTH_LABEL, label)
 
 
-def _by_step(
-    rows: pl.DataFrame, value: str, label: str, bottom: float | None = None, **spread: str
-) -> Figure:
-    """`value` against training step: a panel per suite (and side, stack, data set), a line per size.
-
-    The axis starts at `bottom`, if it is given: a band of deviations may reach where no value can be.
-    """
+def _by_step(rows: pl.DataFrame, value: str, label: str, **spread: str | tuple[str, str]) -> Figure:
+    """`value` against training step: a panel per suite (and side, stack, data set), a line per size."""
     facets = style.facets(
         rows, *(key for key in ("suite", "side", "stack", "dataset") if key in rows.columns)
     )
@@ -306,7 +308,6 @@ def _by_step(
             style.curve(ax, part.filter(size=size), "step", value, color=color, label=size, **spread)
         style.step_axis(ax, rows["step"], labels=8 if len(facets) <= 2 else 5)
         ax.set_title(title)
-    axes[0].set_ylim(bottom=bottom)  # of all panels: they share the axis
     return style.finish(figure, STEP_LABEL, label)
 
 
