@@ -217,6 +217,49 @@ def test_a_tokenizer_that_is_trained_here_needs_text_to_be_trained_on():
         grids.build(study({"b": {}}), suites)
 
 
+def own(path, **more) -> Suite:
+    """A suite of the user's own models."""
+    size = {"path": str(path), "parameters": 1, "width": 64, "vocabulary_rows": 9, "layers": 1}
+    described = {
+        "name": "own",
+        "title": "O",
+        "architecture": "decoder",
+        "tokenizer": "own",
+        "sizes": {"s": size},
+    }
+    return parse(Suite, described | more, "own")
+
+
+def test_a_model_of_the_users_own_must_be_there(tmp_path):
+    suites = {"own": own(tmp_path / "model")}
+    with pytest.raises(
+        ConfigError, match=f"suite own: there is no {tmp_path}/model .*, which should be own/s/main"
+    ):
+        grids.build(study({"own": {}}), suites)
+    grids.build(study({"a": {}}), SUITES | suites)  # a study without it does not need it
+    (tmp_path / "model").mkdir()
+    assert grids.build(study({"own": {}}), suites).models == [grids.Model("own", "s", "main")]
+
+
+def test_checkpoints_of_ones_own_are_folders_in_the_finished_models(tmp_path):
+    suite = own(tmp_path, checkpoints={"steps": [5], "revision": "checkpoint-{step}"})
+    assert suite.source == "local"
+    assert (suite.path_of("s", None), suite.path_of("s", 5)) == (str(tmp_path), f"{tmp_path}/checkpoint-5")
+    with pytest.raises(ConfigError, match=f"there is no {tmp_path}/checkpoint-5 .* own/s/step5"):
+        grids.build(study({"own": {"checkpoints": "all"}}), {"own": suite})
+    elsewhere = own(tmp_path, checkpoints={"steps": [5], "hub": "else/where"})
+    assert elsewhere.path_of("s", 5) == "else/where/step5"
+
+
+def test_a_tokenizer_of_ones_own_must_be_there(tmp_path):
+    suites = {
+        "own": own(tmp_path / "model"),
+        "c": suite("c", {"s": 64}, tokenizer="own", tokenizer_from="own"),
+    }
+    with pytest.raises(ConfigError, match="which should be own/s/main"):
+        grids.build(study({"c": {}}), suites)
+
+
 def test_a_study_that_measures_nothing_is_told_what_it_can_measure():
     nothing = Study(study="empty", title="Nothing")
     with pytest.raises(

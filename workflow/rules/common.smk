@@ -1,4 +1,4 @@
-"""What several stages share: code hashes, resources, and the columns that name a combination."""
+"""What several stages share: code hashes, resources, where models come from, and the columns that name a combination."""
 
 import os
 from functools import cache
@@ -72,9 +72,27 @@ def model_columns(wildcards):
 
 
 def from_source(source):
-    """A wildcard pattern of the suites that come from `source`: package, pretraining or hub."""
+    """A wildcard pattern of the suites that come from `source`: package, pretraining, local or hub."""
     names = [name for name, suite in SUITES.items() if suite.source == source]
     return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def hub_source(model):
+    """(repository, revision) of a model on the hub."""
+    suite = SUITES[model.suite]
+    hub = suite.sizes[model.size].hub
+    return (hub, "main") if model.step is None else suite.checkpoints_of(model.size).source(hub, model.step)
+
+
+def model_folder(wildcards):
+    """The output that holds a model's folder: a suite trained here has all checkpoints of a size in one."""
+    trained = suite_of(wildcards).source == "pretraining"
+    return f"<results>/models/{wildcards.suite}/{wildcards.size}" + ("" if trained else f"/{wildcards.checkpoint}")
+
+
+def within(wildcards):
+    """Where in `model_folder` the checkpoint is."""
+    return wildcards.checkpoint if suite_of(wildcards).source == "pretraining" else "."
 
 
 def table_memory(wildcards, attempt):

@@ -1,27 +1,17 @@
-"""Models: trained here with all their checkpoints, copied out of a package, or fetched from the hub.
+"""Models: trained here with all their checkpoints, copied out of a package, linked to, or fetched from the hub.
 
-Reads <results>/text/pretraining.jsonl and <results>/tokenizers/{tokenizer} for the suites that are trained here.
+Reads <results>/text/pretraining.jsonl and <results>/tokenizers/{tokenizer} for the suites that are trained here, and
+the files of the user's own models.
 Writes <results>/models/{suite}/{size}/{checkpoint}, folders that transformers reads, and
 <results>/pretraining/{suite}/{size}.parquet, the losses.
 """
 
-
-def hub_source(model):
-    """(repository, revision) of a model on the hub."""
-    suite = SUITES[model.suite]
-    hub = suite.sizes[model.size].hub
-    return (hub, "main") if model.step is None else suite.checkpoints_of(model.size).source(hub, model.step)
+from lmshape.inputs import local_models
 
 
-def model_folder(wildcards):
-    """The output that holds a model's folder: a suite trained here has all checkpoints of a size in one."""
-    trained = suite_of(wildcards).source == "pretraining"
-    return f"<results>/models/{wildcards.suite}/{wildcards.size}" + ("" if trained else f"/{wildcards.checkpoint}")
-
-
-def within(wildcards):
-    """Where in `model_folder` the checkpoint is."""
-    return wildcards.checkpoint if suite_of(wildcards).source == "pretraining" else "."
+def local_path(wildcards):
+    """Where a model of the user's own lies."""
+    return suite_of(wildcards).path_of(wildcards.size, model_of(wildcards).step)
 
 
 rule pretrain:
@@ -78,6 +68,30 @@ rule copy_model:
         code=code("copy_model"),
     script:
         "../../scripts/copy_model.py"
+
+
+rule link_model:
+    input:
+        lambda wildcards: local_models.files(Path(local_path(wildcards))),
+    output:
+        directory("<results>/models/{suite}/{size}/{checkpoint}"),
+    log:
+        "<logs>/link_model/{suite}/{size}/{checkpoint}.log",
+    benchmark:
+        "<benchmarks>/link_model/{suite}/{size}/{checkpoint}.tsv"
+    wildcard_constraints:
+        suite=from_source("local"),
+    conda:
+        "../../envs/models.yaml"
+    threads: 1
+    resources:
+        mem_mb=more(1000),
+        runtime=more(60),
+    params:
+        path=local_path,
+        code=code("link_model"),
+    script:
+        "../../scripts/link_model.py"
 
 
 rule fetch_model:

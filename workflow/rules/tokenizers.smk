@@ -5,9 +5,9 @@ Writes <results>/tokenizers/{tokenizer}, a folder that transformers reads.
 """
 
 
-def tokenizer_pattern(source):
-    """A wildcard pattern of the tokenizers that are read from suites of one source."""
-    names = [name for name, model in GRID.tokenizers.items() if SUITES[model.suite].source == source]
+def tokenizer_pattern(*sources):
+    """A wildcard pattern of the tokenizers that are read from suites of some sources."""
+    names = [name for name, model in GRID.tokenizers.items() if SUITES[model.suite].source in sources]
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
@@ -54,7 +54,7 @@ rule copy_tokenizer:
     benchmark:
         "<benchmarks>/copy_tokenizer/{tokenizer}.tsv"
     wildcard_constraints:
-        tokenizer=tokenizer_pattern("package"),
+        tokenizer=tokenizer_pattern("package", "local"),
     cache: SHARED
     conda:
         "../../envs/models.yaml"

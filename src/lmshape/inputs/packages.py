@@ -6,16 +6,7 @@ import shutil
 from pathlib import Path
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import revisions
-
-MODEL_FILES = (
-    "config.json",
-    "*.safetensors",
-    "tokenizer*",
-    "special_tokens_map.json",
-    "vocab*",
-    "merges.txt",
-)
+from lmshape.inputs import local_models, revisions
 
 
 def folder(package: str) -> Path:
@@ -40,10 +31,8 @@ def copy_model(package: str, path: str, folder: Path) -> None:
     """Make `folder` a model folder of a package's model: its files, or its one GGUF file, and revision.json."""
     source = file(package, path)
     folder.mkdir(parents=True)
-    patterns = MODEL_FILES if source.is_dir() else [source.name]
-    for pattern in patterns:
-        for found in (source if source.is_dir() else source.parent).glob(pattern):
-            shutil.copy(found, folder)
+    for found in local_models.files(source):
+        shutil.copy(found, folder)
     distribution = importlib.metadata.packages_distributions()[package][0]
     version = importlib.metadata.version(distribution)
     revisions.write(folder, distribution, version, f"{distribution} {version}")

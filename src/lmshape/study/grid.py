@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 
 from lmshape.errors import ConfigError
 from lmshape.study.ablation_names import Ablation
@@ -176,6 +177,7 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
         )
     grid = Grid(study, suites)
     used = [*grid.models, *grid.tokenizers.values()]
+    require_local(used, suites)
     trained = [model.suite for model in used if suites[model.suite].source == "pretraining"]
     if (trained or grid.hidden_states) and not study.text:
         reader = f"suite {trained[0]} is trained by the workflow" if trained else "hidden_states reads one"
@@ -188,6 +190,19 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
             "to train on: set text.held_out below 1"
         )
     return grid
+
+
+def require_local(models: list[Model], suites: dict[str, Suite]) -> None:
+    """ConfigError where a model of the user's own is not there.
+
+    Snakemake would not say so once there are results: it takes one whose input is gone for finished.
+    """
+    for model in models:
+        suite = suites[model.suite]
+        if suite.source == "local" and not Path(path := suite.path_of(model.size, model.step)).exists():
+            raise ConfigError(
+                f"suite {suite.name}: there is no {path} (relative to {Path.cwd()}), which should be {model}"
+            )
 
 
 def over_training(models: Iterable[Model]) -> bool:

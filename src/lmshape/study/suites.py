@@ -25,9 +25,13 @@ class Checkpoints(Strict):
     steps: list[int | Steps] = Field(
         min_length=1, description="Training steps, ascending: numbers, and ranges, which become numbers."
     )
-    revision: str = Field("step{step}", description="The hub's name of a step's revision.")
+    revision: str = Field(
+        "step{step}",
+        description="The hub's name of a step's revision, or the name of its folder in the model's.",
+    )
     hub: str | dict[int, str] | None = Field(
-        None, description="Repository of the checkpoints, or of each step, where it is not the model's own."
+        None,
+        description="Repository (or folder) of the checkpoints, or of each step, where it is not the model's own.",
     )
 
     @field_validator("steps")
@@ -50,7 +54,7 @@ class Checkpoints(Strict):
         return self
 
     def source(self, model: str, step: int) -> tuple[str, str]:
-        """(repository, revision) of a step, given the repository of the finished model."""
+        """(repository, revision) of a step, given the repository, or the folder, of the finished model."""
         repository = self.hub[step] if isinstance(self.hub, dict) else self.hub or model
         return repository, self.revision.format(step=step)
 
@@ -70,7 +74,11 @@ class Size(Strict):
         None, gt=0, description="Attention heads; needed where the model is trained here."
     )
     hub: str | None = Field(None, description="Repository on the Hugging Face hub, `owner/name`.")
-    path: str | None = Field(None, description="File or folder inside the suite's Python package.")
+    path: str | None = Field(
+        None,
+        description="A folder in transformers' layout or a GGUF file: in the suite's Python package or, without "
+        "`package`, of your own, relative to where Snakemake runs.",
+    )
     checkpoints: Checkpoints | None = Field(
         None, description="Training checkpoints of this size, where those of the suite differ."
     )
@@ -123,8 +131,10 @@ class Suite(Strict):
     sizes: dict[Name, Size] = Field(min_length=1, description="The models, from small to large.")
 
     @property
-    def source(self) -> Literal["package", "pretraining", "hub"]:
-        return "package" if self.package else "pretraining" if self.pretraining else "hub"
+    def source(self) -> Literal["package", "pretraining", "local", "hub"]:
+        if self.package or self.pretraining:
+            return "package" if self.package else "pretraining"
+        return "local" if any(size.path for size in self.sizes.values()) else "hub"
 
     @property
     def tokenizer_suite(self) -> str:
@@ -135,6 +145,11 @@ class Suite(Strict):
         """The training checkpoints of a size: its own, or else the suite's."""
         return self.sizes[size].checkpoints or self.checkpoints
 
+    def path_of(self, size: str, step: int | None) -> str:
+        """Where a model of the user's own lies, finished or at a training step."""
+        path = self.sizes[size].path
+        return path if step is None else "/".join(self.checkpoints_of(size).source(path, step))
+
     @property
     def final(self) -> str:
         """The checkpoint that is the finished model."""
@@ -142,7 +157,7 @@ class Suite(Strict):
 
     @model_validator(mode="after")
     def complete(self) -> "Suite":
-        needed = {"package": "path", "pretraining": "heads", "hub": "hub"}[self.source]
+        needed = {"package": "path", "pretraining": "heads", "local": "path", "hub": "hub"}[self.source]
         for name, size in self.sizes.items():
             if getattr(size, needed) is None:
                 raise ValueError(f"size {name} needs `{needed}`, because the suite's source is {self.source}")

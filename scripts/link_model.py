@@ -1,0 +1,11 @@
+"""Make a model of the user's own a folder among those of the study."""
+
+from lmshape.jobs import job
+
+job.start(snakemake)
+
+from lmshape.files import writing
+from lmshape.inputs import local_models
+
+with writing(snakemake.output[0]) as folder:
+    local_models.link(snakemake.params.path, folder)

@@ -1,0 +1,50 @@
+"""Models that lie on this machine, in a folder in transformers' layout or as a GGUF file: linked to, not copied.
+
+Light imports only: the workflow asks which files a model is.
+"""
+
+import hashlib
+from pathlib import Path
+
+from lmshape.errors import LmshapeError
+from lmshape.inputs import revisions
+
+MODEL_FILES = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "pytorch_model*.bin",
+    "pytorch_model.bin.index.json",
+    "*.gguf",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab*",
+    "merges.txt",
+    "*.model",  # SentencePiece
+)
+
+
+def files(path: Path) -> list[Path]:
+    """The files of the model at `path`, by name; what else a folder holds, such as an optimizer's state, is none."""
+    if path.is_file():
+        return [path]
+    found = {file for pattern in MODEL_FILES for file in path.glob(pattern) if file.is_file()}
+    return sorted(found)
+
+
+def link(path: str | Path, folder: Path) -> None:
+    """Make `folder` a model folder of links to the files of the model at `path`, and revision.json.
+
+    The revision is a hash of their names and contents. Raises LmshapeError where no model is.
+    """
+    found = files(Path(path))
+    if not found:
+        raise LmshapeError(f"{path}: no file of a model; expected some of {', '.join(MODEL_FILES)}")
+    folder.mkdir(parents=True)
+    digest = hashlib.sha256()
+    for file in found:
+        (folder / file.name).symlink_to(file.resolve())
+        with file.open("rb") as content:
+            digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
+    revisions.write(folder, str(path), "local", f"sha256:{digest.hexdigest()[:16]}")

@@ -1,0 +1,120 @@
+"""Models of one's own, in a folder, through the workflow: a run as transformers' Trainer leaves it."""
+
+import json
+import pydoc_data.topics
+import re
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+import small_study
+import torch
+import yaml
+
+from lmshape.inputs import checkpoints
+from lmshape.models import pretraining
+
+SHAPE = {"width": 16, "vocabulary_rows": 300, "layers": 2}
+SUITE = {
+    "name": "mine",
+    "title": "My own",
+    "architecture": "decoder",
+    "tokenizer": "mine",
+    "untied": True,
+    "checkpoints": {"steps": [2], "revision": "checkpoint-{step}"},
+    "sizes": {"s": {"path": "run", "parameters": 16192, **SHAPE}},
+}
+WHOLE = {"mine": {"checkpoints": "all"}}
+STUDY = {
+    **small_study.STUDY,
+    "retrieval": small_study.STUDY["retrieval"] | {"models": WHOLE, "ablations": ["original"]},
+    "hidden_states": small_study.STUDY["hidden_states"] | {"models": WHOLE},
+}
+TABLES = ("retrieval", "anisotropy")
+
+
+def save_model(folder: Path, seed: int) -> None:
+    """A model of random weights with its tokenizer, beside what Trainer keeps to go on with."""
+    texts = [" ".join(text.split()) for text in list(pydoc_data.topics.topics.values())[:5]]
+    tokenizer = pretraining.train_tokenizer("gpt_neox", texts, SHAPE["vocabulary_rows"])
+    torch.manual_seed(seed)
+    model = pretraining.build("gpt_neox", SHAPE | {"heads": 2}, 32, tokenizer)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "optimizer.pt").write_bytes(b"not a model's")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, snakemake):
+    """The folder of the study, after one run of it, and how to run it again."""
+    folder = tmp_path_factory.mktemp("local")
+    small_study.write(folder)
+    (folder / "suites/grown.yaml").unlink()
+    (folder / "suites/mine.yaml").write_text(yaml.safe_dump(SUITE, sort_keys=False))
+    (folder / "config.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
+    save_model(folder / "run", seed=1)
+    save_model(folder / "run/checkpoint-2", seed=2)
+
+    def run(*arguments: str):
+        return snakemake(*TABLES, *arguments, folder=folder)
+
+    ended = run()
+    assert ended.returncode == 0, ended.stdout[-10_000:]
+    return folder, run
+
+
+def planned(said: str) -> set[str]:
+    """The outputs of the jobs that a dry run would do."""
+    return set(re.findall(r"(?m)^    output: results/small/([^,\n]*)", said))
+
+
+def test_every_measure_reads_the_bytes_of_the_users_own_files(study):
+    folder, _ = study
+    own = {"main": folder / "run", "step2": folder / "run/checkpoint-2"}
+    hashes = {checkpoint: checkpoints.embedding(path).sha256() for checkpoint, path in own.items()}
+    assert hashes["main"] != hashes["step2"]
+    for name in TABLES:
+        rows = pl.read_parquet(folder / f"results/small/tables/{name}.parquet")
+        assert dict(rows.select("checkpoint", "table_sha256").unique().iter_rows()) == hashes
+        assert (
+            set(rows["model_revision"].str.head(7)) == {"sha256:"} and rows["model_revision"].n_unique() == 2
+        )
+        assert rows["reason"].null_count() == len(rows)
+
+
+def test_models_are_linked_to_and_not_copied(study):
+    folder, _ = study
+    linked = folder / "results/small/models/mine/s/main"
+    assert (linked / "model.safetensors").samefile(folder / "run/model.safetensors")
+    assert {path.name for path in linked.iterdir() if not path.is_symlink()} <= {
+        "revision.json",
+        ".snakemake_timestamp",
+    }
+    assert not (linked / "optimizer.pt").exists()
+
+
+def test_nothing_is_stale_until_a_file_of_the_model_changes(study):
+    folder, run = study
+    (folder / "run/optimizer.pt").write_bytes(b"something else")
+    assert "Nothing to be done" in run("--dry-run").stdout
+    before = json.loads((folder / "results/small/models/mine/s/step2/revision.json").read_text())["commit"]
+    save_model(folder / "run/checkpoint-2", seed=3)
+    stale = planned(run("--dry-run").stdout)
+    assert {"models/mine/s/step2", "retrieval/topics/mine/s/step2/input/original/none.parquet"} <= stale
+    assert not any("/main" in output for output in stale if not output.startswith("tables/"))
+    assert run("results/small/models/mine/s/step2", "--until", "link_model").returncode == 0
+    after = json.loads((folder / "results/small/models/mine/s/step2/revision.json").read_text())["commit"]
+    assert before != after
+
+
+@pytest.mark.parametrize("gone", ["run", "run/checkpoint-2"])
+def test_a_folder_that_is_not_there_is_refused_before_anything_runs(study, gone):
+    folder, run = study
+    shutil.move(folder / gone, folder / "aside")
+    try:
+        ended = run("--dry-run")
+    finally:
+        shutil.move(folder / "aside", folder / gone)
+    assert ended.returncode != 0 and "Traceback" not in ended.stdout
+    assert f"suite mine: there is no {gone}" in ended.stdout and str(folder) in ended.stdout
