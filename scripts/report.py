@@ -13,6 +13,7 @@ from lmshape.report import page, provenance
 
 tables = {Path(path).stem: pl.read_parquet(path) for path in snakemake.input.tables}
 figures = {Path(path).stem: path for path in snakemake.input.figures}
-origin = provenance.gather(snakemake.params.title, snakemake.input.study, snakemake.input.pruned)
+params = snakemake.params
+origin = provenance.gather(params.title, snakemake.input.study, snakemake.input.pruned, params.read)
 with writing(snakemake.output[0]) as path:
     path.write_text(page.render(tables, figures, origin), encoding="utf-8")

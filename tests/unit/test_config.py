@@ -7,7 +7,7 @@ import yaml
 
 from lmshape import word_similarity
 from lmshape.errors import ConfigError
-from lmshape.study.config import WORD_PAIRS, Study, load_study, require_files
+from lmshape.study.config import WORD_PAIRS, Study, load_study, own_files, require_files
 from lmshape.study.strict import parse
 from lmshape.study.suites import Suite, load_suites
 
@@ -113,6 +113,23 @@ def test_neighbours_of_an_estimator_can_be_set_alone():
     assert "intrinsic_dimension.neighbors.mada" in message(
         {"intrinsic_dimension": {"neighbors": {"mada": 1}}}
     )
+
+
+def test_the_files_that_a_study_reads_are_named_by_key_but_those_of_a_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = Study.model_validate({
+        "study": "s", "title": "S", "text": {"corpus": {"source": "file", "path": "text.txt"}},
+        "retrieval": RETRIEVAL | {"datasets": {"docs": {"source": "folder", "path": "d"}}},
+        "word_similarity": {"models": {"minilm": {}}, "datasets": {"known": "simlex999.txt", "mine": "pairs.tsv"}},
+    })  # fmt: skip
+    files = {
+        "text.corpus.path": ["text.txt"],
+        "retrieval.datasets.docs.path": ["d/corpus.jsonl", "d/queries.jsonl", "d/qrels/test.tsv"],
+        "word_similarity.datasets.mine": ["pairs.tsv"],
+    }
+    assert own_files(study) == files
+    Path("simlex999.txt").touch()  # a file of one's own is read before the package's
+    assert own_files(study) == files | {"word_similarity.datasets.known": ["simlex999.txt"]}
 
 
 def test_a_whole_study_replaces_the_default_instead_of_merging_into_it(tmp_path):

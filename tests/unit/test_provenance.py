@@ -28,6 +28,36 @@ def test_commit_and_local_changes_of_a_checkout(tmp_path):
     assert provenance.checkout(package) == (commit, True)
 
 
+def test_an_untracked_file_that_the_study_reads_is_a_local_change(tmp_path, monkeypatch):
+    checkout, elsewhere = tmp_path / "checkout", tmp_path / "elsewhere.yaml"
+    for folder in ("package", "suites", "results"):
+        (checkout / folder).mkdir(parents=True)
+    git(checkout, "init", "-q")
+    for name in ("package/module.py", "suites/known.yaml", ".gitignore"):
+        (checkout / name).write_text("/data.txt\n")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-qm", "first")
+    package = checkout / "package"
+    commit = git(checkout, "rev-parse", "HEAD")
+    for name in (
+        "suites/new.yaml",
+        "data.txt",
+        "results/report.html",
+        "[ab].tsv",
+        "a.tsv",
+        "../elsewhere.yaml",
+    ):
+        (checkout / name).write_text("untracked")
+    monkeypatch.chdir(checkout)
+    read = ["suites/known.yaml", elsewhere]
+    assert provenance.checkout(package, read) == (commit, False)
+    for name in ("suites/new.yaml", checkout / "suites/new.yaml", "data.txt", "[ab].tsv"):
+        assert provenance.checkout(package, [*read, name]) == (commit, True)
+    git(checkout, "add", "[[]ab].tsv", "suites/new.yaml")
+    git(checkout, "commit", "-qm", "second")
+    assert provenance.checkout(package, [*read, "suites/new.yaml", "[ab].tsv"])[1] is False
+
+
 def test_a_package_installed_inside_the_checkout_of_another_project_has_no_commit(tmp_path):
     git(tmp_path, "init", "-q")
     (tmp_path / "README").write_text("another project")

@@ -4,10 +4,14 @@ Reads <results>/tables/{table}.parquet, <results>/study.yaml, <results>/pruned.c
 Writes <results>/figures/{figure}.svg and .png, <results>/tables/benchmarks.parquet and .csv, and <results>/report.html.
 """
 
+import os
+from itertools import chain
+
 from snakemake.io import strip_wildcard_constraints
 
 from lmshape.report import figure_list
 from lmshape.report.figure_list import FIGURES
+from lmshape.study.config import own_files
 
 DRAWN = figure_list.drawn(GRID)
 OF_RESULTS = [name for name in DRAWN if FIGURES[name].table != "benchmarks"]
@@ -76,6 +80,14 @@ rule figures:
         results(*TABLES),
 
 
+def read_files():
+    """The files that say what this study is and what it measures on; models are known by their hashes."""
+    suites = {*GRID.suite_names, *(model.suite for model in GRID.tokenizers.values())}
+    told = workflow.overwrite_configfiles or [ROOT / "config.yaml"]
+    files = [*told, *(ROOT / "suites" / f"{name}.yaml" for name in suites), *chain(*own_files(STUDY).values())]
+    return sorted(map(os.path.relpath, files))
+
+
 rule write_report:
     input:
         tables=[*tables(*TABLES), "<results>/tables/benchmarks.parquet"],
@@ -96,6 +108,7 @@ rule write_report:
         runtime=more(15),
     params:
         title=STUDY.title,
+        read=read_files(),
         code=code("report"),
     script:
         "../../scripts/report.py"

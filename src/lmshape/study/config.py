@@ -237,24 +237,29 @@ def load_study(changes: dict[str, Any], default: Path, files: Sequence[str | Pat
     return parse(Study, {**read_yaml(file), **changes}, f"{file.name}{given}")
 
 
-def require_files(study: Study) -> None:
-    """ConfigError where a file of the user's own that the study reads is not there.
-
-    Snakemake would not say so once there are results: it takes one whose input is gone for finished.
-    """
+def own_files(study: Study) -> dict[str, list[str]]:
+    """The files of the user's own that the study reads, by the key that names them."""
     files = {}
     if study.text and study.text.corpus.source == "file":
         files["text.corpus.path"] = [study.text.corpus.path]
     for name, dataset in study.retrieval.datasets.items() if study.retrieval else ():
         if dataset.source == "folder":
             files[f"retrieval.datasets.{name}.path"] = dataset.files
-    for key, paths in files.items():
+    for name, path in study.word_similarity.datasets.items() if study.word_similarity else ():
+        if path not in WORD_PAIRS or Path(path).is_file():
+            files[f"word_similarity.datasets.{name}"] = [path]
+    return files
+
+
+def require_files(study: Study) -> None:
+    """ConfigError where a file of the user's own that the study reads is not there.
+
+    Snakemake would not say so once there are results: it takes one whose input is gone for finished.
+    """
+    for key, paths in own_files(study).items():
         for path in paths:
             if not Path(path).is_file():
-                raise ConfigError(f"{key}: there is no file {path} (relative to {Path.cwd()})")
-    for name, path in study.word_similarity.datasets.items() if study.word_similarity else ():
-        if path not in WORD_PAIRS and not Path(path).is_file():
-            raise ConfigError(
-                f"word_similarity.datasets.{name}: there is no file {path} (relative to {Path.cwd()}); "
-                f"gensim's test data has {' and '.join(WORD_PAIRS)}"
-            )
+                ours = (
+                    f"; gensim's test data has {' and '.join(WORD_PAIRS)}" if key.startswith("word") else ""
+                )
+                raise ConfigError(f"{key}: there is no file {path} (relative to {Path.cwd()}){ours}")
