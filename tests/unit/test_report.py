@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import synthetic_tables
 
+from lmshape import summaries
 from lmshape.report import page as report
 from lmshape.report import published
 from lmshape.report.figure_list import FIGURES, QUESTIONS
@@ -226,30 +227,39 @@ def test_long_tables_are_cut_and_say_so(html, page):
     assert max(table.count("<tr>") for table in html.split("<table>")) == report.ROWS + 1
 
 
-@pytest.mark.parametrize(
-    ("value", "wanted"),
-    [
-        (None, "–"),
-        (True, "yes"),
-        (0.123456, "0.1235"),
-        (1e-9, "1e-09"),
-        (134515008, "134,515,008"),
-        ("x", "x"),
-    ],
-)
-def test_cells_are_written_for_readers(value, wanted):
-    assert report.cell(value) == wanted
-
-
 def test_summaries_are_printed_in_the_part_they_belong_to(svgs):
-    bells = pl.DataFrame(
-        {"suite": ["a", "a"], "size": ["1m", "1m"], "checkpoint": ["step0", "step8"], "step": [0, 8]}
-    )
-    bells = bells.with_columns(contrast=pl.Series([0.125, 0.375]), reason=pl.lit(None, pl.String))
-    html = render(svgs, TABLES | {"anisotropy_bells": bells})
+    bells = summaries.bells(TABLES["anisotropy"])
+    dimensions = summaries.training_shapes(TABLES["intrinsic_dimension"])
+    html = render(svgs, TABLES | {"anisotropy_bells": bells, "dimension_over_training": dimensions})
     part = html[html.index('id="anisotropy_bells"') : html.index('id="training"')]
-    assert "0.375" in part and "0.125" not in part  # the final checkpoint alone
-    assert "reason" not in part  # a column that says nothing
+    printed = report.summary("anisotropy_bells", bells).rows
+    assert len(printed) == 2 * len(synthetic_tables.MODELS)  # the final checkpoints alone
+    last = bells.filter(suite="neox-small", size="64x3", positions="all", step=1024).row(0, named=True)
+    assert "<td>neox-small 64x3</td><td>decoder</td><td>all</td>" in part
+    assert f"{last['middle']:.3f}</td>" in part and f"{last['contrast']:.3f} ± {last['stderr']:.3f}" in part
+    assert "no value" not in part  # a column that says nothing
+    part = html[html.index('id="dimension_over_training"') : html.index('id="cost"')]
+    assert "repeated steps 0" in part and "<td>twonn, 0.2</td>" in part and "<td>mom</td>" in part
+
+
+def test_a_summary_in_print_has_few_columns_and_says_why_a_row_has_no_value(svgs):
+    """At a width of 1,200 pixels a page has room for about ten short columns."""
+    single = TABLES["anisotropy"].with_columns(mean=pl.when(pl.col("suite") != "minilm").then("mean"))
+    for name, table in (
+        ("anisotropy_bells", summaries.bells(single)),
+        ("dimension_over_training", summaries.training_shapes(TABLES["intrinsic_dimension"])),
+    ):
+        assert len(report.summary(name, table).rows.columns) <= 8
+    rows = report.summary("anisotropy_bells", summaries.bells(single)).rows
+    missing = rows.filter(model="minilm l6")
+    assert missing["contrast"].null_count() == missing.height
+    assert missing["no value"][0].startswith("no value in the middle third")
+
+
+def test_a_long_cell_is_broken_into_lines_instead_of_widening_its_table(svgs):
+    reason = "crop-128 is wider than the table, which has 64 columns and no more"
+    html = render(svgs, pruned=[("docs/bert-small/64x3", reason)])
+    assert f'<td class="words">{reason}</td>' in html and "<td>docs/bert-small/64x3</td>" in html
 
 
 def test_published_numbers_are_printed_with_what_speaks_against_them(svgs):

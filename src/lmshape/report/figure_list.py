@@ -5,6 +5,7 @@ behind a figure are chosen by the function of its name in `lmshape.report.figure
 `lmshape.report.figures`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lmshape.report import figure_needs as needs
@@ -66,11 +67,15 @@ QUESTIONS: dict[str, Question] = {
 
 @dataclass(frozen=True)
 class Summary:
-    """A table short enough to be printed in its part of the report, and the words above it."""
+    """A table short enough to be printed in its part of the report, and the words above it.
+
+    `columns` are those in print, fewer than the table has: heading -> pattern of `lmshape.report.printing.write`.
+    """
 
     question: str
     title: str
     meaning: str
+    columns: Mapping[str, str]
 
 
 SUMMARIES: dict[str, Summary] = {
@@ -79,6 +84,17 @@ SUMMARIES: dict[str, Summary] = {
         "What a published study printed, beside what was measured here",
         "nDCG@10 in hundredths. Agrees: within 0.05, about what rounding to bfloat16 moves. Suspect: the note says "
         "what in the study itself speaks against the number.",
+        {
+            "number": "{quantity}",
+            "published": "{published}",
+            "measured": "{measured}",
+            "difference": "{difference}",
+            "status": "{status}",
+            "precision": "{precision}",
+            "note": "{note}",
+            "not measured": "{reason}",
+            "source": "{source}",
+        },
     ),
     "anisotropy_bells": Summary(
         "layers",
@@ -87,6 +103,16 @@ SUMMARIES: dict[str, Summary] = {
         "standard error over batches; peak depth is where the highest layer lies, 0 (first) to 1 (last), with the "
         "range that holds it in at least 95 of 100 repetitions of the noise. A bell has a contrast well above its "
         "standard error. Final checkpoints.",
+        {
+            "model": "{suite} {size}",
+            "stack": "{stack}",
+            "positions": "{positions}",
+            "middle": "{middle:.3f}",
+            "ends": "{ends:.3f}",
+            "contrast": "{contrast} ± {stderr}",
+            "peak depth (range)": "{peak_depth:.2f} ({peak_low:.2f} to {peak_high:.2f})",
+            "no value": "{reason}",
+        },
     ),
     "dimension_over_training": Summary(
         "training",
@@ -96,6 +122,19 @@ SUMMARIES: dict[str, Summary] = {
         "from it, with standard errors. "
         "Chance is how often noise alone would show as much of both. Repeated steps serve the weights of "
         "another step.",
+        {
+            "model": "{suite} {size}",
+            "stack": "{stack}",
+            "positions": "{positions}",
+            "estimator": "{estimator}, {fraction}",
+            "layers": "{layers}",
+            "peak step (range)": "{peak_step} ({peak_low} to {peak_high})",
+            "rise": "{rise} ± {rise_stderr}",
+            "fall": "{fall} ± {fall_stderr}",
+            "chance": "{chance:.2f}",
+            "repeated steps": "{repeated_steps}",
+            "no value": "{reason}",
+        },
     ),
 }
 

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from lmshape.report import figure_data
 from lmshape.report.figure_data import NoData
 from lmshape.report.figure_list import FIGURES, QUESTIONS, SUMMARIES
+from lmshape.report.printing import Printed, cell, compose, printed
 from lmshape.report.provenance import Provenance
 
 TEMPLATE = "report.html.j2"
@@ -39,7 +40,7 @@ class Plot:
     title: str
     caption: str
     table: str
-    rows: pl.DataFrame
+    printed: Printed
     image: str
 
 
@@ -52,7 +53,7 @@ def render(
     return _environment().get_template(TEMPLATE).render(
         questions=QUESTIONS,
         plots=[plot(number, name, tables, figures[name]) for number, name in enumerate(drawn, start=1)],
-        summaries={name: summary(tables[name]) for name in SUMMARIES if name in tables},
+        summaries={name: summary(name, tables[name]) for name in SUMMARIES if name in tables},
         summary_words=SUMMARIES,
         models=models(frames),
         datasets=distinct(frames, "dataset", "dataset_revision", "queries"),
@@ -87,7 +88,7 @@ def plot(number: int, name: str, tables: Mapping[str, pl.DataFrame], svg: str | 
         caption = entry.caption.format(**figure_data.facts(rows))
     except NoData as reason:
         rows, caption = pl.DataFrame(), f"No data: {reason}."
-    return Plot(number, name, entry.question, entry.title, caption, entry.table, rows, embed(svg))
+    return Plot(number, name, entry.question, entry.title, caption, entry.table, printed(rows), embed(svg))
 
 
 def absent(drawn: Iterable[str]) -> pl.DataFrame:
@@ -96,12 +97,11 @@ def absent(drawn: Iterable[str]) -> pl.DataFrame:
     return pl.DataFrame(figures, schema=["figure", "comes with"], orient="row")
 
 
-def summary(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a summary that are printed: final checkpoints, without columns that say nothing."""
+def summary(name: str, table: pl.DataFrame) -> Printed:
+    """A summary in print: its final checkpoints, in the columns that readers see."""
     if "checkpoint" in table.columns:
         table = figure_data.final(table)
-    empty = [name for name in table.columns if table[name].null_count() == table.height]
-    return table.drop(empty)
+    return compose(table, SUMMARIES[name].columns)
 
 
 def embed(svg: str | Path) -> str:
@@ -165,16 +165,3 @@ def gaps(name: str, table: pl.DataFrame) -> list[dict]:
 def numeric(frame: pl.DataFrame) -> list[bool]:
     """Which columns hold numbers, and so are set flush right."""
     return [dtype.is_numeric() for dtype in frame.dtypes]
-
-
-def cell(value: object) -> str:
-    """A value as a reader wants it: four significant digits, thousands apart, a dash where there is none."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return str(value)
