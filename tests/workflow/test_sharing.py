@@ -121,7 +121,8 @@ def test_a_result_from_the_cache_that_becomes_stale_leaves_the_cache_as_it_is(ru
     """It is a link into the cache: the new result replaces the link, not what it leads to."""
     small_study.write(tmp_path)
     assert taken(run(tmp_path, "results/small/tokenizers/grown")) == {"text", "tokenizers"}
-    suite = small_study.SUITE | {"sizes": {"s": small_study.SUITE["sizes"]["s"] | {"vocabulary_rows": 290}}}
+    smaller = small_study.SUITE["sizes"]["s"] | {"vocabulary_rows": 290, "parameters": 15872}
+    suite = small_study.SUITE | {"sizes": {"s": smaller}}
     (tmp_path / "suites/grown.yaml").write_text(yaml.safe_dump(suite))
     assert computed(run(tmp_path, "results/small/tokenizers/grown")) == {"tokenizers"}
     sizes = [len(load_tokenizer(folder / "results/small/tokenizers/grown")) for folder in (first, tmp_path)]
