@@ -86,6 +86,75 @@ def test_too_few_tokens_for_the_batches_are_refused():
     assert "tokens (100) must be at least" in message({"hidden_states": section})
 
 
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ({"retrieval": RETRIEVAL | {key: []}}, f"retrieval.{key}")
+        for key in ("ablations", "checkpoint_ablations", "sides", "seeds")
+    ]
+    + [
+        ({"retrieval": RETRIEVAL | {"models": {"minilm": {"sizes": []}}}}, "retrieval.models.minilm.sizes"),
+        ({"word_similarity": {"models": {"minilm": {}}, "datasets": {"d": "d"}, "sides": []}},
+         "word_similarity.sides"),
+    ],
+)  # fmt: skip
+def test_an_empty_list_is_refused_and_drops_nothing_in_silence(section, key):
+    assert f"  {key}: give at least one (given: [])\n" in message(section) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ({"seeds": [0, -1]}, "seeds.1"),
+        ({"random_baseline": {"widths": [8], "seeds": [-1]}}, "random_baseline.seeds.0"),
+    ],
+)
+def test_a_seed_is_a_number_that_a_path_can_hold(section, key):
+    said = message({"retrieval": RETRIEVAL | section})
+    assert f"  retrieval.{key}: Input should be greater than or equal to 0 (given: -1)" in said
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"retrieval": RETRIEVAL | {"random_baseline": {"widths": [8], "seeds": [0, 3, 0]}}},
+         "retrieval.random_baseline.seeds: 0 is there twice"),
+        ({"hidden_states": {"models": {"minilm": {"sizes": ["22.7m", "22.7m"]}}}},
+         "hidden_states.models.minilm.sizes: 22.7m is there twice"),
+        ({"intrinsic_dimension": {"estimators": ["mom", "twonn", "mom"]}},
+         "intrinsic_dimension.estimators: mom is there twice"),
+    ],
+)  # fmt: skip
+def test_what_a_list_says_twice_would_be_in_a_table_twice(config, said):
+    assert said in message(config)
+
+
+TASKS = {"models": {"minilm": {}}, "tasks": ["STS12"]}
+
+
+def test_tables_may_be_scored_on_tasks_alone_but_not_on_nothing():
+    assert load_study({"retrieval": TASKS}, DEFAULT).retrieval.datasets == {}
+    said = message({"retrieval": {"models": {"minilm": {}}}})
+    assert "retrieval: give `datasets`, or other tasks of mteb under `tasks`, or both" in said
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ablations", ["original", "random"]),
+        ("checkpoint_ablations", ["crop-8"]),
+        ("random_baseline", {"widths": [8], "seeds": [0]}),
+    ],
+)
+def test_what_only_data_sets_are_scored_under_is_refused_without_any(key, value):
+    said = message({"retrieval": TASKS | {key: value}})
+    assert f"retrieval: `{key}` is of data sets, and there are no `datasets`" in said
+
+
+def test_a_task_that_no_path_can_hold_is_refused():
+    assert "retrieval.tasks.0: a name is made of" in message({"retrieval": TASKS | {"tasks": ["a/b"]}})
+
+
 def written(path, content):
     """`path`, with a study in it."""
     path.write_text(yaml.safe_dump(content))
@@ -243,9 +312,18 @@ def test_a_wrong_number_of_parameters_of_a_model_trained_here_is_refused_with_th
     )
 
 
-def test_steps_must_ascend():
-    with pytest.raises(ConfigError, match="steps must ascend"):
-        parse(Suite, {"checkpoints": {"steps": [4, 1]}}, "s.yaml")
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([4, 1], "steps must ascend"),
+        ([-1, 1], "steps must ascend without repeats, from 0 or more"),
+        ([0, 3, {"first": 4, "last": 3, "every": 1}], "every 1 steps from 4 on, 3 is never met"),
+        ([{"first": 0, "last": 10, "every": 3}], "every 3 steps from 0 on, 10 is never met"),
+    ],
+)
+def test_steps_must_ascend_from_0_and_a_range_must_meet_its_end(steps, said):
+    with pytest.raises(ConfigError, match=f"checkpoints.steps: {said}"):
+        parse(Suite, {"checkpoints": {"steps": steps}}, "s.yaml")
 
 
 def test_steps_may_be_ranges_and_checkpoints_may_lie_in_other_repositories():

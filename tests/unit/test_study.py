@@ -145,7 +145,19 @@ def test_a_task_of_mteb_is_scored_on_every_table_as_it_is():
     }
 
 
-@pytest.mark.parametrize(("make", "section"), [(study, "retrieval"), (words, "word_similarity")])
+def tasks(models: dict, **more) -> Study:
+    return study(models, datasets={}, tasks=["STS12"], **more)
+
+
+def test_a_study_of_tasks_alone_has_their_table_alone():
+    grid = grids.build(tasks({"b": {}}), SUITES)
+    assert grid.tables == {"mteb_tasks": {"b": ["mteb_tasks/STS12/b/small/main/input.parquet"]}}
+    assert grid.retrieval == [] and list(grid.tokenizers) == ["tok"]
+
+
+@pytest.mark.parametrize(
+    ("make", "section"), [(study, "retrieval"), (tasks, "retrieval"), (words, "word_similarity")]
+)
 def test_a_side_that_no_model_has_is_refused(make, section):
     with pytest.raises(
         ConfigError, match=rf"{section}\.sides: output is possible for no table .* allowed: input"

@@ -51,6 +51,15 @@ def test_a_study_given_as_configfile_replaces_the_default(tmp_path, snakemake):
     assert "neox-small" not in ended.stdout and "results/embedded" not in ended.stdout
 
 
+def test_a_study_may_score_tables_on_tasks_of_mteb_alone(tmp_path, snakemake):
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(STUDY | {"retrieval": {"models": {"minilm": {}}, "tasks": ["STS12"]}}))
+    ended = snakemake("--dry-run", "--configfile", str(path))
+    assert ended.returncode == 0, ended.stdout
+    assert "results/mistaken/mteb_tasks/STS12/minilm/22.7m/main/input.parquet" in ended.stdout
+    assert "results/mistaken/report.html" in ended.stdout and "retrieve" not in ended.stdout
+
+
 def test_a_folder_of_the_users_is_an_input_and_missing_files_are_named(tmp_path, snakemake):
     path = tmp_path / "study.yaml"
     datasets = {"own": {"source": "folder", "path": str(tmp_path / "beir")}}

@@ -19,7 +19,9 @@ from lmshape.study.strict import Name, Strict, parse, read_yaml
 class Selection(Strict):
     """The models of one suite that a measure looks at."""
 
-    sizes: list[Name] | Literal["all"] = Field("all", description="Sizes of the suite, or `all`.")
+    sizes: Annotated[list[Name], Field(min_length=1)] | Literal["all"] = Field(
+        "all", description="Sizes of the suite, or `all`."
+    )
     checkpoints: list[int] | Literal["final", "all"] = Field(
         "final",
         description="`final` (the finished model), `all`, or training steps (the final model is kept).",
@@ -29,6 +31,7 @@ class Selection(Strict):
 # `minilm:` alone is the natural way to write that all of a suite is as usual
 Models = dict[Name, Annotated[Selection, BeforeValidator(lambda given: {} if given is None else given)]]
 Side = Literal["input", "output"]
+Seed = Annotated[int, Field(ge=0)]  # part of a path, of digits
 WORD_PAIRS = ("wordsim353.tsv", "simlex999.txt")  # files of word pairs in gensim's test data
 SIDES = "Embedding tables to score: input, output (where a model has its own)."
 
@@ -76,29 +79,34 @@ class RandomBaseline(Strict):
     widths: list[Annotated[int, Field(ge=1, le=RANDOM_WIDTH)]] = Field(
         min_length=1, description=f"Widths to score, up to {RANDOM_WIDTH}; all come from one pass."
     )
-    seeds: list[int] = Field(min_length=1, description="Seeds of the random tables.")
+    seeds: list[Seed] = Field(min_length=1, description="Seeds of the random tables, 0 or more.")
 
 
 class Retrieval(Strict):
     """Embedding tables, mean pooled, scored on retrieval."""
 
     models: Models = Field(min_length=1, description="Which models' tables are scored.")
-    datasets: dict[Name, RetrievalDataset] = Field(min_length=1, description="Retrieval data sets by name.")
-    ablations: list[str] = Field(["original"], description="Ablations of each final model's table.")
-    checkpoint_ablations: list[str] = Field(
-        ["original"], description="Ablations of the tables of checkpoints before the final one."
+    datasets: dict[Name, RetrievalDataset] = Field({}, description="Retrieval data sets by name.")
+    ablations: list[str] = Field(
+        ["original"], min_length=1, description="Ablations of each final model's table."
     )
-    sides: list[Side] = Field(["input"], description=SIDES)
-    seeds: list[int] = Field([0, 1], description="Seeds of the ablations that draw numbers.")
+    checkpoint_ablations: list[str] = Field(
+        ["original"], min_length=1, description="Ablations of the tables of checkpoints before the final one."
+    )
+    sides: list[Side] = Field(["input"], min_length=1, description=SIDES)
+    seeds: list[Seed] = Field(
+        [0, 1], min_length=1, description="Seeds of the ablations that draw numbers, 0 or more."
+    )
     max_length: int = Field(2048, ge=1, description="Tokens of a text beyond this many are cut.")
     precision: Literal["float32", "published"] = Field(
         "float32", description="`published` rounds to bfloat16 where the published study's code did."
     )
     bootstrap: int = Field(1000, ge=2, description="Resamples of the queries for the standard error.")
     random_baseline: RandomBaseline | None = Field(None, description="The random baseline by tokenizer.")
-    tasks: list[str] = Field(
+    tasks: list[Name] = Field(
         [],
-        description="Other tasks of mteb, by name, that the same tables are scored on as they are, e.g. STS12.",
+        description="Other tasks of mteb, by name, that the same tables are scored on as they are, e.g. STS12. There "
+        "must be a task or a data set.",
     )
 
     @field_validator("ablations", "checkpoint_ablations")
@@ -107,6 +115,17 @@ class Retrieval(Strict):
         for name in names:
             Ablation.parse(name)
         return names
+
+    @model_validator(mode="after")
+    def scored_on_something(self) -> "Retrieval":
+        if not (self.datasets or self.tasks):
+            raise ValueError("give `datasets`, or other tasks of mteb under `tasks`, or both")
+        for key in () if self.datasets else ("ablations", "checkpoint_ablations", "random_baseline"):
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(
+                    f"`{key}` is of data sets, and there are no `datasets`: tasks are scored on tables as they are"
+                )
+        return self
 
 
 class WikipediaExtract(Strict):
@@ -200,7 +219,7 @@ class WordSimilarity(Strict):
         description="Name to a file of word pairs, relative to where Snakemake runs, or to one in gensim's test "
         f"data: {' or '.join(WORD_PAIRS)}.",
     )
-    sides: list[Side] = Field(["input"], description=SIDES)
+    sides: list[Side] = Field(["input"], min_length=1, description=SIDES)
 
 
 class Study(Strict):

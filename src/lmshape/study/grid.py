@@ -339,4 +339,5 @@ def listed(combination: Combination, setting: str, suites: dict[str, Suite]) -> 
     """The key of the study that lists a combination's side or ablation, and the value."""
     final = combination.model.checkpoint == suites[combination.model.suite].final
     key = "sides" if setting == "side" else "ablations" if final else "checkpoint_ablations"
-    return f"{combination.measure}.{key}", getattr(combination, setting)
+    section = "retrieval" if combination.measure == "mteb_tasks" else combination.measure
+    return f"{section}.{key}", getattr(combination, setting)

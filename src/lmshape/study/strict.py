@@ -1,31 +1,45 @@
 """YAML files as typed sections that are closed to unknown keys; every mistake is named with what is allowed."""
 
 import difflib
+import re
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmshape.errors import ConfigError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # they are parts of paths
 
-# In place of messages that speak of how it is checked; `Name` has the only pattern.
+# In place of messages that speak of how it is checked; `Name` has the only pattern, and no list needs more than one.
 IN_WORDS = {
     "string_pattern_mismatch": "a name is made of letters (a to z), digits, `.`, `_` and `-`, and begins with a "
     "letter or a digit",
+    "too_short": "give at least one",
     "union_tag_not_found": "there is no `source` in it",
 }
+
+# Parts of a place that are no keys: which type was tried there
+CHECKED = re.compile(r"\[key\]|(list|literal)\[.*\]")
 
 # libyaml's, ten times as fast, where PyYAML was built with it
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Strict(BaseModel):
-    """A section that refuses keys it does not know."""
+    """A section that refuses keys it does not know, and what a list says twice."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @field_validator("*")
+    @classmethod
+    def once(cls, given: Any) -> Any:
+        """A list says nothing twice: its rows would be in a table twice."""
+        twice = [part for part in given if given.count(part) > 1] if isinstance(given, list) else []
+        if twice:
+            raise ValueError(f"{twice[0]} is there twice")
+        return given
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -52,7 +66,7 @@ def parse(model: type[BaseModel], content: dict[str, Any], source: str) -> Any:
 
 def describe(model: type[BaseModel], mistake: dict[str, Any]) -> str:
     """One line for one mistake: the key, what is wrong, and what would be right."""
-    where = ".".join(str(part) for part in mistake["loc"] if part != "[key]") or "the file"
+    where = ".".join(str(part) for part in mistake["loc"] if not CHECKED.fullmatch(str(part))) or "the file"
     if mistake["type"] == "extra_forbidden":
         allowed = keys_at(model, mistake["loc"][:-1])
         return f"{where}: there is no such key{closest(str(mistake['loc'][-1]), allowed)}"

@@ -40,9 +40,12 @@ class Checkpoints(Strict):
         steps: list[int] = []
         for part in given:
             ranged = isinstance(part, Steps)
-            steps.extend(range(part.first, part.last + 1, part.every) if ranged else [part])
-        if sorted(set(steps)) != steps:
-            raise ValueError("steps must ascend without repeats")
+            numbers = range(part.first, part.last + 1, part.every) if ranged else [part]
+            if ranged and part.last not in numbers:
+                raise ValueError(f"every {part.every} steps from {part.first} on, {part.last} is never met")
+            steps.extend(numbers)
+        if sorted(set(steps)) != steps or steps[0] < 0:
+            raise ValueError("steps must ascend without repeats, from 0 or more")
         return steps
 
     @model_validator(mode="after")
