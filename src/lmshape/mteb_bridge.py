@@ -5,6 +5,7 @@ of texts (similarity, classification, clustering) it is given mean-pooled vector
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ from mteb.models.model_meta import ModelMeta, ScoringFunction
 
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.inputs.datasets import Dataset
+from lmshape.inputs.tokens import Counts
 from lmshape.numerics import ablation as ablations
 from lmshape.numerics import ranking
 from lmshape.numerics.ranking import Precision, Run
 from lmshape.study.ablation_names import Ablation
+
+RERANKED = 32  # queries at once: a thousand candidates of each make a million pairs
 
 
 def model(
@@ -84,16 +88,36 @@ class TableModel(AbsEncoder):
         """
         dataset = Dataset(self.corpus, datasets.from_mteb_queries(queries), {})
         counts = tokens.count_with(self.tokenizer, dataset, self.mteb_model_meta.name, self.max_length)
-        reranks = top_ranked is not None
-        depth = len(self.corpus) if reranks else top_k + 1
-        found = ranking.search(counts, dataset.queries, self.panels, [self.width], depth, self.precision)
-        run = found[self.width].run
-        if reranks:
-            run = {query: among(documents, top_ranked.get(query, ())) for query, documents in run.items()}
+        if top_ranked is None:
+            run = self.best(counts, counts.query_ids, top_k + 1)
+        else:
+            run = self.reranked(counts, top_ranked)
         return {
             query: dict(islice(documents.items(), top_k + (query in documents)))
             for query, documents in run.items()
         }
+
+    def best(self, counts: Counts, query_ids: Collection[str], depth: int) -> Run:
+        """The `depth` best documents of each query."""
+        found = ranking.search(counts, query_ids, self.panels, [self.width], depth, self.precision)
+        return found[self.width].run
+
+    def reranked(self, counts: Counts, top_ranked: Mapping[str, Sequence[str]]) -> Run:
+        """Each query's candidates, best first: a few queries at a time are compared with all that any of them has."""
+        place_of = {id: place for place, id in enumerate(counts.document_ids)}
+        run: Run = {}
+        for first in range(0, len(counts.query_ids), RERANKED):
+            queries = counts.query_ids[first : first + RERANKED]
+            candidates = {query: set(top_ranked.get(query, ())) & place_of.keys() for query in queries}
+            places = sorted(place_of[id] for id in set().union(*candidates.values()))
+            theirs = replace(
+                counts,
+                documents=counts.documents[places],
+                document_ids=[counts.document_ids[place] for place in places],
+            )
+            for query, documents in self.best(theirs, queries, len(places)).items():
+                run[query] = {id: score for id, score in documents.items() if id in candidates[query]}
+        return run
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **_: Any) -> np.ndarray:
         """The mean token row of each text, (texts, width) float32; zeros for a text without tokens."""
@@ -105,9 +129,3 @@ class TableModel(AbsEncoder):
                 for panel in self.panels
             ]
         )
-
-
-def among(documents: Mapping[str, float], candidates: Collection[str]) -> dict[str, float]:
-    """The documents that are candidates, in their order."""
-    wanted = set(candidates)
-    return {id: score for id, score in documents.items() if id in wanted}

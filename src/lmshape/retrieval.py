@@ -23,7 +23,10 @@ Qrels = Mapping[str, Mapping[str, int]]
 
 CUTS = (1, 3, 5, 10, 100, 1000)  # beir's
 METRICS = tuple(f"{name}_at_{cut}" for name in trec_measures.NAMES for cut in CUTS)
-QUERIES = 256  # evaluated at once
+SEARCHED = (
+    4096  # queries at once: half a GiB of vectors and of what they find, at fifteen widths of up to 14,336
+)
+EVALUATED = 256  # queries at once
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,7 @@ def score(
     RetrievalError where a token has no row, a vector is not finite or no query is judged.
     """
     width = sum(panel.shape[1] for panel in panels)
-    found = search(counts, judged(qrels), panels, [width], max(CUTS), precision, drop_self)
-    return evaluate(found[width], qrels)
+    return score_widths(counts, panels, [width], qrels, precision, drop_self)[width]
 
 
 def random_baseline(
@@ -68,7 +70,7 @@ def random_baseline(
     precision: Precision = "float32",
     drop_self: bool = False,
 ) -> dict[int, Scores]:
-    """Width -> scores of the random table of (rows, width): the first columns of one table, drawn once.
+    """Width -> scores of the random table of (rows, width): the first columns of one table, from one pass.
 
     RetrievalError as `score`, and for a width that no random table has.
     """
@@ -76,8 +78,35 @@ def random_baseline(
         if not 1 <= width <= RANDOM_WIDTH:
             raise RetrievalError(f"random tables are 1 to {RANDOM_WIDTH} wide, not {width}")
     table = RandomColumns(rows, RANDOM_WIDTH, seed, 0, max(widths))
-    by_width = search(counts, judged(qrels), [table], widths, max(CUTS), precision, drop_self)
-    return {width: evaluate(found, qrels) for width, found in by_width.items()}
+    return score_widths(counts, [table], widths, qrels, precision, drop_self)
+
+
+def score_widths(
+    counts: Counts,
+    panels: Sequence[Panel],
+    widths: Sequence[int],
+    qrels: Qrels,
+    precision: Precision,
+    drop_self: bool,
+) -> dict[int, Scores]:
+    """Width -> `score` of a table's first columns. One pass for each SEARCHED queries, so that memory is bounded."""
+    query_ids = judged(qrels)
+    parts: dict[int, list[Scores]] = {width: [] for width in widths}
+    for first in range(0, len(query_ids), SEARCHED):
+        some = {query: qrels[query] for query in query_ids[first : first + SEARCHED]}
+        for width, found in search(counts, some, panels, widths, max(CUTS), precision, drop_self).items():
+            parts[width].append(evaluate(found, some))
+    return {width: joined(scores) for width, scores in parts.items()}
+
+
+def joined(parts: Sequence[Scores]) -> Scores:
+    """The scores of parts of the queries, each with all documents, as one."""
+    return Scores(
+        [query for part in parts for query in part.query_ids],
+        {metric: np.concatenate([part.values[metric] for part in parts]) for metric in METRICS},
+        parts[0].zero_documents,
+        sum(part.zero_queries for part in parts),
+    )
 
 
 def judged(qrels: Qrels) -> list[str]:
@@ -95,8 +124,8 @@ def evaluate(found: Found, qrels: Qrels) -> Scores:
     query_ids = judged(qrels)
     grades = graded(found, qrels, query_ids)
     blocks = []
-    for first in range(0, len(query_ids), QUERIES):
-        given = [qrels[query].values() for query in query_ids[first : first + QUERIES]]
+    for first in range(0, len(query_ids), EVALUATED):
+        given = [qrels[query].values() for query in query_ids[first : first + EVALUATED]]
         blocks.append(trec_measures.at_cuts(list(islice(grades, len(given))), given, CUTS))
     values = np.concatenate(blocks).reshape(len(query_ids), len(METRICS))
     by_metric = dict(zip(METRICS, np.ascontiguousarray(values.T), strict=True))

@@ -6,6 +6,7 @@ mteb = pytest.importorskip("mteb")
 
 from lmshape import mteb_bridge  # noqa: E402
 from lmshape.inputs import checkpoints, tokens  # noqa: E402
+from lmshape.numerics import ranking  # noqa: E402
 from lmshape.numerics.random_tables import RandomColumns  # noqa: E402
 
 TABLE = np.array([[0, 0], [1, 0], [0, 1], [3, 4], [9, 9]], dtype=np.float32)
@@ -68,6 +69,33 @@ def test_reranking_keeps_to_its_candidates(tokenizer):
     model.index([{"id": str(i), "text": text} for i, text in enumerate(["a", "a b", "b", "c"])])
     run = model.search([{"id": "q", "text": "a"}], top_k=2, top_ranked={"q": ["2", "1", "3"]})
     assert list(run["q"]) == ["1", "3"]
+
+
+def test_reranking_compares_no_query_with_all_documents(tokenizer, monkeypatch):
+    """A corpus of candidates of thousands of queries: only those of a few queries are looked at together."""
+    rng = np.random.default_rng(0)
+    words = ["a", "b", "c"]
+    texts = [" ".join(rng.choice(words, 9)) for _ in range(60)]
+    queries = [{"id": f"q{i}", "text": " ".join(rng.choice(words, 4))} for i in range(10)]
+    candidates = {query["id"]: [str(i) for i in rng.choice(60, 5, replace=False)] for query in queries}
+    model = bridge(tokenizer, TABLE)
+    model.index([{"id": str(i), "text": text} for i, text in enumerate(texts)])
+    whole = model.search(queries, top_k=60)
+    looked = []
+    search = ranking.search
+    monkeypatch.setattr(mteb_bridge, "RERANKED", 3)
+    monkeypatch.setattr(
+        ranking,
+        "search",
+        lambda counts, *rest: looked.append(counts.documents.shape[0]) or search(counts, *rest),
+    )
+    run = model.search(queries, top_k=4, top_ranked={**candidates, "q0": [*candidates["q0"], "of no corpus"]})
+    assert len(looked) == 4
+    assert max(looked) <= 3 * 5
+    for query, ids in candidates.items():
+        expected = [id for id in whole[query] if id in ids][:4]
+        assert list(run[query]) == expected
+        assert list(run[query].values()) == pytest.approx([whole[query][id] for id in expected], abs=1e-6)
 
 
 def test_a_query_without_candidates_has_no_results(tokenizer):

@@ -60,6 +60,33 @@ def test_two_runs_are_identical():
     assert retrieval.rows(first, 100) == retrieval.rows(second, 100)
 
 
+def test_queries_are_searched_in_parts_whose_number_does_not_show(monkeypatch):
+    kept = (np.arange(25) != 3)[:, None]  # one query has no tokens
+    some = replace(SOME, queries=csr_array(SOME.queries.toarray() * kept))
+    widths = {"rows": 90, "widths": [16, 128], "seed": 3, "qrels": QRELS}
+    whole = retrieval.random_baseline(some, **widths)
+    monkeypatch.setattr(retrieval, "SEARCHED", 7)
+    parts = retrieval.random_baseline(some, **widths)
+    for width, scores in parts.items():
+        assert scores.query_ids == sorted(QRELS)
+        assert (scores.zero_documents, scores.zero_queries) == (whole[width].zero_documents, 1)
+        for metric in METRICS:
+            np.testing.assert_allclose(scores.values[metric], whole[width].values[metric], atol=1e-12)
+
+
+def test_memory_does_not_grow_with_the_number_of_queries(monkeypatch):
+    monkeypatch.setattr(retrieval, "SEARCHED", 50)
+    peaks = []
+    for queries in (50, 1000):
+        some = random_counts(200, queries, 80, 30)
+        qrels = random_qrels(some, 3)
+        tracemalloc.start()
+        score(some, [np.ones((80, 2000), np.float32)], qrels)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
 def test_trap_27_permuting_documents_queries_and_judgements_changes_nothing():
     documents, queries = RNG.permutation(300), RNG.permutation(25)
     permuted = replace(

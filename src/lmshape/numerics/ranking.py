@@ -3,7 +3,7 @@
 Exact and without order: texts are put in one order whatever theirs was, and equal documents are scored once, so
 that their scores are equal to the last bit. Documents come in blocks and a table in panels of columns, over which
 dot products and norms add up: neither all vectors nor a random table need be in memory at once. The vectors of
-queries are all there.
+queries are all there, and what they found.
 """
 
 import math
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -35,7 +35,7 @@ class RetrievalError(LmshapeError):
     """A combination that cannot be scored; the message names the token or the text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
     """The documents found for each query, best first, and how many texts had no direction to be found by.
 
@@ -78,7 +78,8 @@ def search(
     with opened(panels, used_by(texts.queries, texts.documents), precision) as table:
         queries = [table.means(texts.queries, panel) for panel in table.panels]
         table = replace(table, exponent=scale(queries))
-        queries = [np.ldexp(part, -table.exponent) for part in queries]
+        for part in queries:
+            np.ldexp(part, -table.exponent, out=part)
         for first in range(0, texts.documents.shape[0], step):
             block = texts.documents[first : first + step]
             for width, cosines, zeros in cosines_by_width(queries, block, table, widths):
@@ -118,7 +119,7 @@ def prepare(counts: Counts, query_ids: Collection[str], rows: int) -> Texts:
         [id for id, _ in queries],
         matrix[documents[[group[0] for group in groups]]],
         np.array([counts.document_ids[i] for i in documents], dtype=object),
-        np.concatenate(groups),
+        np.fromiter(chain.from_iterable(groups), np.int32),
         np.cumsum([0, *map(len, groups)]),
     )
 
@@ -212,7 +213,7 @@ def scale(vectors: Sequence[np.ndarray]) -> int:
     To divide all vectors by it changes no digit of a cosine, and no square vanishes or overflows for a table's scale
     alone: the queries' vectors tell what that is.
     """
-    largest = np.max([np.abs(part).max(initial=0) for part in vectors])
+    largest = np.max([side for part in vectors for side in (part.max(initial=0), -part.min(initial=0))])
     return int(np.clip(np.frexp(largest)[1], -100, 100)) if np.isfinite(largest) else 0
 
 
@@ -253,7 +254,7 @@ def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
 
     In pieces of texts, by as many threads as BLAS may use, where scipy takes one; no sum depends on either.
     """
-    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count())
+    threads = int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or os.cpu_count())
     sums = np.empty((counts.shape[0], table.shape[1]), np.float32)
     pieces = max(threads, math.ceil(sums.nbytes / PIECE))
     cuts = np.linspace(0, counts.shape[0], pieces + 1).astype(int)
@@ -306,12 +307,12 @@ class Nearest:
 
     @classmethod
     def nothing(cls, queries: int) -> "Nearest":
-        return cls([np.empty(0, np.float32)] * queries, [np.empty(0, np.int64)] * queries, [])
+        return cls([np.empty(0, np.float32)] * queries, [np.empty(0, np.int32)] * queries, [])
 
     def add(self, cosines: np.ndarray, zeros: np.ndarray, first: int, depth: int) -> None:
         """Take in a block of documents whose places begin at `first`; keep the `depth` best of each query."""
         queries = len(cosines)
-        new = np.arange(first, first + cosines.shape[1])
+        new = np.arange(first, first + cosines.shape[1], dtype=np.int32)
         for query, row in enumerate(cosines):
             scores = np.concatenate([self.scores[query], row])
             best = largest(scores, depth)

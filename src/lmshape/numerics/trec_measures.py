@@ -20,13 +20,13 @@ def at_cuts(
     `found` are for each query the grades of what it found, best first, 0 where there is none; `judged` are all grades
     that were given, also to documents that were not found. A grade of 1 or more is relevant, and gains as much.
     """
-    gains = first(found, max(cuts))
-    ideal = first([sorted(grades, reverse=True) for grades in judged], max(cuts))
+    found_gains = gains(found, max(cuts))
+    ideal_gains = gains([sorted(grades, reverse=True) for grades in judged], max(cuts))
     total = np.array([max(1, sum(grade > 0 for grade in grades)) for grades in judged])[:, None]
     ranks = np.arange(1, max(cuts) + 1)
-    relevant = gains > 0
+    relevant = found_gains > 0
     hits = np.cumsum(relevant, axis=1)
-    dcg, best = (np.cumsum(side / np.log2(ranks + 1), axis=1) for side in (gains, ideal))
+    dcg, best = (np.cumsum(side / np.log2(ranks + 1), axis=1) for side in (found_gains, ideal_gains))
     values = {
         "ndcg": dcg / np.where(best > 0, best, 1),
         "map": np.cumsum(relevant * hits / ranks, axis=1) / total,
@@ -37,9 +37,9 @@ def at_cuts(
     return np.stack([values[name][:, np.array(cuts) - 1] for name in NAMES], axis=1)
 
 
-def first(grades: Sequence[Sequence[int]], depth: int) -> np.ndarray:
-    """The gains of the first `depth` of each query's grades, (queries, depth): none negative; zeros fill up."""
-    gains = np.zeros((len(grades), depth), np.int64)
-    for row, some in zip(gains, grades, strict=True):
+def gains(grades: Sequence[Sequence[int]], depth: int) -> np.ndarray:
+    """What the first `depth` of each query's grades gain, (queries, depth): nothing below 0; zeros fill up."""
+    filled = np.zeros((len(grades), depth), np.int64)
+    for row, some in zip(filled, grades, strict=True):
         row[: len(some)] = some[:depth]
-    return np.maximum(gains, 0)
+    return np.maximum(filled, 0)
