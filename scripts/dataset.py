@@ -8,7 +8,7 @@ from lmshape.inputs import datasets, package_documentation
 
 settings = snakemake.params.dataset
 if settings["source"] == "mteb":
-    datasets.export_mteb(settings["task"], snakemake.output[0])
+    datasets.export_mteb(settings["task"], snakemake.output[0], settings["split"])
 elif settings["source"] == "folder":
     read = datasets.read_beir(settings["path"], settings["drop_self"])
     datasets.write(read, snakemake.output[0])

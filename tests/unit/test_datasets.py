@@ -1,5 +1,6 @@
 import json
 import random
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,7 @@ import script_job
 from lmshape.errors import LmshapeError
 from lmshape.inputs import datasets
 from lmshape.inputs.datasets import Dataset, DatasetError, Document
-from lmshape.study.config import BeirFolder
+from lmshape.study.config import BeirFolder, MtebTask
 
 DOCUMENTS = [
     Document("d1", "Wings", "on lift "),
@@ -46,8 +47,28 @@ def test_content_is_title_space_text_stripped():
     assert [d.content for d in DOCUMENTS] == ["Wings on lift", "flow\nin pipes", "", "Äther wind"]
 
 
-def test_judgements_of_absent_documents_are_counted(folder):
-    assert datasets.read(folder).absent == 1
+def test_judgements_of_absent_documents_are_counted_where_a_folder_says_what_it_holds(folder):
+    about = json.loads((folder / "dataset.json").read_text())
+    assert (about["documents"], about["queries"], about["judgements"], about["absent"]) == (4, 2, 4, 1)
+
+
+def test_a_data_set_with_judgements_of_absent_documents_is_told_of(tmp_path, caplog):
+    datasets.write(Dataset(DOCUMENTS, QUERIES, QRELS), tmp_path / "set")
+    assert "1 of 4 judgements are of documents that the corpus lacks" in caplog.text
+    caplog.clear()
+    datasets.write(Dataset(DOCUMENTS, QUERIES, {"q1": {"d1": 2}}), tmp_path / "whole")
+    assert not caplog.text
+
+
+def test_the_hash_of_a_corpus_takes_a_fraction_of_its_memory():
+    """One string of the whole corpus would take three times what the corpus does."""
+    documents = [Document(f"d{i}", "", f"{i} {'text ' * 100}") for i in range(2000)]
+    dataset = Dataset(documents, QUERIES, {"q1": {"d1": 1}})
+    tracemalloc.start()
+    assert dataset.sha256
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.1 * sum(len(document.text) for document in documents)
 
 
 def test_trap_31_the_hash_follows_the_content_and_not_its_order():
@@ -61,8 +82,10 @@ def test_trap_31_the_hash_follows_the_content_and_not_its_order():
         Dataset(DOCUMENTS, {**QUERIES, "q2": "pipe"}, QRELS),
         Dataset(DOCUMENTS, QUERIES, {**QRELS, "q2": {"d2": 2, "gone": -1}}),
         Dataset(DOCUMENTS, QUERIES, QRELS, drop_self=True),
+        Dataset([*DOCUMENTS, Document("q3", "", "fish")], QUERIES, QRELS),
+        Dataset(DOCUMENTS, {**QUERIES, "q3": "fish"}, QRELS),
     ]
-    assert len({dataset.sha256, *(other.sha256 for other in others)}) == 5
+    assert len({dataset.sha256, *(other.sha256 for other in others)}) == 7
 
 
 def test_an_export_keeps_its_source_revision_and_self_match_policy(tmp_path):
@@ -90,7 +113,9 @@ def test_an_export_keeps_its_source_revision_and_self_match_policy(tmp_path):
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 d1 1\n", "line 2: expected three fields"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq9\td1\t1\n", "line 2: query 'q9' is not in"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td1\t2\n", "line 3: document 'd1'"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t0.5\n", "line 2: score must be a whole"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t0.5\n", "qrels/test.tsv line 2: score must"),
+        ("qrels/test.tsv", f"query-id\tcorpus-id\tscore\nq1\td1\t{2**63}\n", "line 2: score 9223372036854775808 is"),
+        ("qrels/test.tsv", f"query-id\tcorpus-id\tscore\nq1\td1\t{~(2**63)}\n", "score -9223372036854775809 is"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_refused_by_file_and_line(folder, file, content, message):
@@ -139,11 +164,12 @@ class Task:
 
     ignore_identical_ids = True
     is_aggregate = False
-    eval_splits = ("dev",)
 
-    def __init__(self, subsets=("default",), queries=None, top_ranked=None, type="Retrieval"):
-        dataset = {"path": "x/y", "revision": "r1"}
-        self.metadata = SimpleNamespace(name="Tiny", type=type, modalities=["text"], dataset=dataset)
+    def __init__(
+        self, subsets=("default",), queries=None, top_ranked=None, type="Retrieval", splits=("dev",)
+    ):
+        facts = {"dataset": {"path": "x/y", "revision": "r1"}, "eval_splits": splits}
+        self.metadata = SimpleNamespace(name="Tiny", type=type, modalities=["text"], **facts)
         self.hf_subsets = list(subsets)
         self.data = {
             "corpus": [{"id": "d1", "title": None, "text": "lift"}, {"id": "d2", "text": "flow"}],
@@ -152,8 +178,13 @@ class Task:
             "top_ranked": top_ranked,
         }
 
+    def filter_eval_splits(self, splits):
+        self.eval_splits = splits
+
     def load_data(self):
-        self.dataset = {subset: {"dev": self.data} for subset in self.hf_subsets}
+        self.dataset = {
+            subset: {split: self.data for split in self.eval_splits} for subset in self.hf_subsets
+        }
 
     def convert_v1_dataset_format_to_v2(self, num_proc):
         pass
@@ -170,7 +201,44 @@ def test_a_task_of_mteb_becomes_a_folder_with_its_revision(tmp_path, monkeypatch
         True,
         "r1",
     )
-    assert json.loads((tmp_path / "tiny" / "dataset.json").read_text())["revision"] == "r1"
+    about = json.loads((tmp_path / "tiny" / "dataset.json").read_text())
+    assert [about[key] for key in ("revision", "task", "subset", "split")] == ["r1", "Tiny", "default", "dev"]
+
+
+@pytest.mark.parametrize(
+    ("splits", "named", "taken"),
+    [
+        (("dev", "test"), None, "test"),
+        (("dev", "test"), "dev", "dev"),
+        (("test_256", "test_512"), None, "test_256"),
+        (("test_256", "test_512"), "test_512", "test_512"),
+    ],
+)
+def test_the_study_names_the_split_and_without_a_name_it_is_test_or_the_first(
+    splits, named, taken, tmp_path, monkeypatch, caplog
+):
+    caplog.set_level("INFO")
+    task = Task(splits=splits)
+    monkeypatch.setattr(datasets, "mteb_task", lambda name, subset: task)
+    datasets.export_mteb("Tiny", tmp_path / "made", named)
+    assert json.loads((tmp_path / "made" / "dataset.json").read_text())["split"] == taken
+    assert list(task.dataset["default"]) == [taken]  # no other was loaded
+    assert (f"{taken} is taken" in caplog.text) == (named is None)
+
+
+def test_a_split_that_a_task_lacks_is_refused_with_those_it_has_before_anything_is_loaded():
+    task = Task(splits=("test_256", "test_512"))
+    with pytest.raises(DatasetError, match="Tiny has no split test; it has test_256, test_512"):
+        datasets.from_mteb(task, "test")
+    assert not hasattr(task, "dataset")
+
+
+def test_the_job_exports_the_split_of_the_study(tmp_path):
+    settings = MtebTask(source="mteb", task="LEMBNeedleRetrieval", split="test").model_dump()
+    with pytest.raises(
+        AssertionError, match="LEMBNeedleRetrieval has no split test; it has test_256, test_512"
+    ):
+        script_job.run("dataset", tmp_path, params={"dataset": settings}, output={"folder": "made"})
 
 
 def test_a_task_that_mteb_lacks_is_refused_by_name(tmp_path):
@@ -192,7 +260,8 @@ def test_of_several_subsets_the_named_one_alone_is_loaded(tmp_path, monkeypatch)
 
     def load_data(task):
         loaded.extend(task.hf_subsets)
-        task.dataset = {subset: {"dev": Task().data} for subset in task.hf_subsets}
+        splits = {split: Task().data for split in task.eval_splits}
+        task.dataset = {subset: splits for subset in task.hf_subsets}
 
     monkeypatch.setattr(type(datasets.mteb_task("MIRACLRetrieval")), "load_data", load_data)
     datasets.export_mteb("MIRACLRetrieval:de", tmp_path / "german")

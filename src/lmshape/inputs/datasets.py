@@ -1,13 +1,14 @@
 """Retrieval data sets in BEIR layout: read, write, check, and export from mteb.
 
 A folder holds corpus.jsonl (_id, title, text), queries.jsonl (_id, text) and qrels/test.tsv (query-id,
-corpus-id, score). What `write` makes has a fourth file, `dataset.json`: the revision of the source, and whether a
-query's own document is among the documents. Without it the revision is a hash of the content, and no document
-is a query's own.
+corpus-id, score). What `write` makes has a fourth file, `dataset.json`: the revision of the source, whether a
+query's own document is among the documents, how many of everything there are, and of a task of mteb which subset
+and split it is. Without it the revision is a hash of the content, and no document is a query's own.
 """
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,8 +18,11 @@ from typing import Any, NamedTuple
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
 
+log = logging.getLogger(__name__)
+
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
 WHOLE_CORPUS = ("Retrieval", "InstructionRetrieval")  # mteb's types of task that search all documents
+GRADES = range(-(2**63), 2**63)  # what fits in the arrays that grades are kept in
 
 
 class DatasetError(LmshapeError):
@@ -56,13 +60,18 @@ class Dataset:
     @cached_property
     def sha256(self) -> str:
         """Hash of all that a score depends on, whatever the order of documents, queries and judgements."""
-        parts = [
-            sorted((d.id, d.content) for d in self.documents),
-            sorted(self.queries.items()),
-            sorted((query, *judged) for query, grades in self.qrels.items() for judged in grades.items()),
-            self.drop_self,
-        ]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        digest = hashlib.sha256()
+        for part in self._parts():  # one by one: a corpus in one string would be in memory three times more
+            digest.update(json.dumps(part).encode() + b"\n")
+        return digest.hexdigest()
+
+    def _parts(self) -> Iterator[tuple[Any, ...]]:
+        """All that a score depends on, each part with its kind, in an order that is not the data set's."""
+        yield "drop_self", self.drop_self
+        yield from (("document", document.id, document.content) for document in sorted(self.documents))
+        yield from (("query", *query) for query in sorted(self.queries.items()))
+        for query, grades in sorted(self.qrels.items()):
+            yield from (("judgement", query, *judged) for judged in sorted(grades.items()))
 
     @property
     def revision(self) -> str:
@@ -72,8 +81,16 @@ class Dataset:
     @property
     def absent(self) -> int:
         """Judgements of documents that are not in the corpus: they can never be found and count as missed."""
-        present = {document.id for document in self.documents}
-        return sum(document not in present for grades in self.qrels.values() for document in grades)
+        gone = {document for grades in self.qrels.values() for document in grades}
+        gone.difference_update(document.id for document in self.documents)
+        return sum(document in gone for grades in self.qrels.values() for document in grades)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many documents, queries and judgements there are, and how many judgements are `absent`."""
+        judgements = sum(map(len, self.qrels.values()))
+        several = {"documents": len(self.documents), "queries": len(self.queries), "judgements": judgements}
+        return {**several, "absent": self.absent}
 
 
 def read(folder: str | Path) -> Dataset:
@@ -117,14 +134,20 @@ def _about(folder: str | Path) -> dict[str, Any]:
     return json.loads(extra.read_text()) if extra.exists() else {}
 
 
-def write(dataset: Dataset, folder: str | Path) -> None:
-    """Write a BEIR folder, whole or not at all."""
+def write(dataset: Dataset, folder: str | Path, source: Mapping[str, str] | None = None) -> None:
+    """Write a BEIR folder, whole or not at all. `source` is what else dataset.json shall say of where it is from."""
     corpus = ({"_id": d.id, "title": d.title, "text": d.text} for d in dataset.documents)
     queries = ({"_id": id, "text": text} for id, text in dataset.queries.items())
     rows = (
         f"{query}\t{id}\t{grade}" for query, grades in dataset.qrels.items() for id, grade in grades.items()
     )
     about = {"revision": dataset.revision, "sha256": dataset.sha256, "drop_self": dataset.drop_self}
+    about |= dataset.sizes | dict(source or {})
+    if about["absent"]:
+        log.warning(
+            "%(absent)d of %(judgements)d judgements are of documents that the corpus lacks: never found",
+            about,
+        )
     with writing(folder) as temporary:
         (temporary / "qrels").mkdir(parents=True)
         _write_lines(temporary / "corpus.jsonl", map(json.dumps, corpus))
@@ -133,14 +156,17 @@ def write(dataset: Dataset, folder: str | Path) -> None:
         (temporary / "dataset.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
-def export_mteb(task: str, folder: str | Path) -> None:
+def export_mteb(task: str, folder: str | Path, split: str | None = None) -> None:
     """Write mteb's retrieval task as a BEIR folder, with the revision that mteb pins (downloads it).
 
-    `task` is a name such as SCIDOCS, or name:subset for a task of several subsets (MIRACLRetrieval:en). The
-    split is test where the task has one, else the first it is evaluated on (MSMARCO: dev).
+    `task` is a name such as SCIDOCS, or name:subset for a task of several subsets (MIRACLRetrieval:en). `split` is
+    as in `choose_split`; dataset.json says which task, subset and split it was.
     """
     name, _, subset = task.partition(":")
-    write(from_mteb(mteb_task(name, subset or None)), folder)
+    loaded = mteb_task(name, subset or None)
+    split = choose_split(loaded, split)
+    source = {"task": name, "subset": loaded.hf_subsets[0], "split": split}
+    write(from_mteb(loaded, split), folder, source)
 
 
 def mteb_task(name: str, subset: str | None = None) -> Any:
@@ -167,8 +193,24 @@ def mteb_task(name: str, subset: str | None = None) -> Any:
     return task
 
 
-def from_mteb(task: Any) -> Dataset:
-    """The data set of an `mteb.abstasks.AbsTaskRetrieval`, as mteb itself shows it to a model.
+def choose_split(task: Any, split: str | None = None) -> str:
+    """The split of mteb's task of this name; without a name test, or else the first that mteb evaluates.
+
+    DatasetError names those that mteb evaluates where `split` is not among them.
+    """
+    name, splits = task.metadata.name, task.metadata.eval_splits
+    chosen = split or ("test" if "test" in splits else splits[0])
+    if chosen not in splits:
+        raise DatasetError(f"mteb task {name} has no split {chosen}; it has {', '.join(splits)}")
+    if split is None and len(splits) > 1:
+        log.info(
+            "mteb task %s has the splits %s: %s is taken, as none is named", name, ", ".join(splits), chosen
+        )
+    return chosen
+
+
+def from_mteb(task: Any, split: str | None = None) -> Dataset:
+    """A split of an `mteb.abstasks.AbsTaskRetrieval` (see `choose_split`), as mteb itself shows it to a model.
 
     DatasetError for a task of several subsets, and for one that is no search of all documents.
     """
@@ -178,10 +220,11 @@ def from_mteb(task: Any) -> Dataset:
         raise DatasetError(
             f"mteb task {name} has the subsets {', '.join(subsets)}: write {name}:{subsets[0]}"
         )
+    split = choose_split(task, split)
+    task.filter_eval_splits([split])  # no other is loaded, but by a task that loads in a way of its own
     task.load_data()
     task.convert_v1_dataset_format_to_v2(num_proc=None)
-    splits = task.dataset[subsets[0]]
-    data = splits.get("test") or splits[task.eval_splits[0]]
+    data = task.dataset[subsets[0]][split]
     if data["top_ranked"]:
         raise DatasetError(f"mteb task {name} ranks given candidates: it goes under retrieval.tasks")
     judged = {query: dict(grades) for query, grades in data["relevant_docs"].items() if grades}
@@ -284,13 +327,20 @@ def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, i
             raise DatasetError(f"{where}: query {query!r} is not in queries.jsonl")
         if document in qrels.setdefault(query, {}):
             raise DatasetError(f"{where}: document {document!r} is judged twice for query {query!r}")
-        try:
-            qrels[query][document] = int(grade)
-        except ValueError:
-            raise DatasetError(f"{where}: score must be a whole number, not {grade!r}") from None
+        qrels[query][document] = _grade(grade, where)
     if not qrels:
         raise DatasetError(f"{path}: no judgements")
     return qrels
+
+
+def _grade(text: str, where: str) -> int:
+    try:
+        grade = int(text)
+    except ValueError:
+        raise DatasetError(f"{where}: score must be a whole number, not {text!r}") from None
+    if grade not in GRADES:
+        raise DatasetError(f"{where}: score {grade} is beyond 64 bits")
+    return grade
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

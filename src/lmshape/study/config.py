@@ -52,6 +52,10 @@ class MtebTask(Strict):
         description="Name of the task, e.g. SCIDOCS, or name:subset of a task of several. Whether a query's own "
         "document is an answer to it is as mteb has it."
     )
+    split: str | None = Field(
+        None,
+        description="Split of the task, e.g. dev; left out, test, or else the first that mteb evaluates.",
+    )
 
 
 class BeirFolder(Strict):
