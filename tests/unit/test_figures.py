@@ -139,6 +139,14 @@ def test_a_study_has_the_figures_that_its_keys_give_and_no_empty_one(changes, wa
     assert names_of(**changes) == wanted
 
 
+def test_a_study_of_tasks_of_mteb_alone_is_told_that_figures_of_retrieval_come_with_data_sets():
+    assert names_of(**retrieval_of(datasets={}, tasks=["STS12"])) == FINAL - {
+        "retrieval_by_width",
+        "retrieval_all_suites",
+    }
+    assert FIGURES["retrieval_by_width"].needs.keys == "retrieval.datasets"
+
+
 def test_the_study_over_training_has_a_summary_only_where_a_model_has_several_steps():
     suites = load_suites(ROOT / "suites")
     for selection, summed in ((states_of(), False), (states_of(checkpoints=[4]), True)):

@@ -37,7 +37,7 @@ def _sizes(grid: Grid) -> bool:
     return len({grid.suites[model.suite].sizes[model.size].parameters for model in grid.models}) > 1
 
 
-RETRIEVAL = Need("retrieval")
+RETRIEVAL = Need("retrieval.datasets")
 ORIGINALS = Need("retrieval.ablations with original", _originals)
 COMPARISONS = Need("retrieval.models with several sizes of a suite, retrieval.ablations with original")
 RETRIEVAL_OVER_TRAINING = Need(
