@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import documented
 import polars as pl
 import pytest
 
@@ -111,6 +112,10 @@ def test_every_number_of_a_suite_of_the_study_is_a_row_and_of_no_other():
     assert (
         set(missing["reason"]) == {"not in this study"} and missing["measured"].null_count() == missing.height
     )
+
+
+def test_every_column_is_explained():
+    assert set(compare(scored()).columns) == documented.tables()["published"]
 
 
 def test_a_score_that_failed_keeps_its_reason():
