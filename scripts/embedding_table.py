@@ -8,6 +8,9 @@ from pathlib import Path
 
 from lmshape.inputs import checkpoints, revisions
 
-folder = Path(snakemake.input[0]) / snakemake.params.within
-table = checkpoints.embedding(folder, snakemake.params.side)
+settings = snakemake.params
+folder = Path(snakemake.input[0]) / settings.within
+table = checkpoints.embedding(folder, settings.side)
+if settings.side == "input":  # that of the output can have another width
+    checkpoints.require_shape(table, *settings.shape, folder)
 checkpoints.save(table, snakemake.output[0], revisions.read(folder))

@@ -15,7 +15,15 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from lmshape.inputs.checkpoints import CheckpointError, embedding, information, load, save
+from lmshape.inputs.checkpoints import (
+    CheckpointError,
+    Embedding,
+    embedding,
+    information,
+    load,
+    require_shape,
+    save,
+)
 
 ROWS, WIDTH, HIDDEN = 64, 8, 16
 DECODER = {"num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": ROWS}
@@ -421,3 +429,12 @@ def test_file_that_is_no_table_is_refused_by_name(tmp_path):
 def test_scoring_a_table_imports_no_torch():
     code = "import lmshape.inputs.checkpoints, sys; assert not {'torch', 'transformers', 'gguf'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_table_of_another_shape_than_the_suite_says_is_refused():
+    table = Embedding(np.ones((5, 3), np.float32), "float32", "F32", "embed", False)
+    require_shape(table, 5, 3, "models/small/1m")
+    for rows, width in ((6, 3), (5, 4), (3, 5)):
+        said = rf"models/small/1m: .* \(5, 3\), and the suite says vocabulary_rows {rows} and width {width}"
+        with pytest.raises(CheckpointError, match=said):
+            require_shape(table, rows, width, "models/small/1m")

@@ -56,6 +56,7 @@ rule embedding_table:
     params:
         within=within,
         side="{side}",
+        shape=lambda wildcards: (size_of(wildcards).vocabulary_rows, size_of(wildcards).width),
         code=code("embedding_table"),
     script:
         "../../scripts/embedding_table.py"

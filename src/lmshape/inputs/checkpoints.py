@@ -265,6 +265,15 @@ class TableInformation:
         }
 
 
+def require_shape(table: Embedding, rows: int, width: int, where: str | Path) -> None:
+    """CheckpointError if a table is not (rows, width): random tables and requests for memory go by these numbers."""
+    if table.table.shape != (rows, width):
+        raise CheckpointError(
+            f"{where}: the input embedding has shape {table.table.shape}, and the suite says vocabulary_rows {rows} "
+            f"and width {width}: correct the suite"
+        )
+
+
 def save(table: Embedding, path: str | Path, model_revision: str) -> None:
     """Write an embedding table file: safetensors, one tensor `embedding`, metadata on where it came from."""
     metadata = {

@@ -71,7 +71,10 @@ class Size(Strict):
         "here.",
     )
     width: int = Field(gt=0, description="Width of the stored embedding table (not always the hidden size).")
-    vocabulary_rows: int = Field(gt=0, description="Rows of the embedding table, padding rows included.")
+    vocabulary_rows: int = Field(
+        gt=0,
+        description="Rows of the embedding table, padding rows included. Both are checked when the table is read.",
+    )
     layers: int = Field(gt=0, description="Transformer blocks (of each stack, in an encoder-decoder).")
     heads: int | None = Field(
         None, gt=0, description="Attention heads; needed where the model is trained here."
