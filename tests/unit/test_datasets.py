@@ -1,5 +1,7 @@
 import json
 import random
+import subprocess
+import sys
 import tracemalloc
 from types import SimpleNamespace
 
@@ -69,6 +71,19 @@ def test_the_hash_of_a_corpus_takes_a_fraction_of_its_memory():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.1 * sum(len(document.text) for document in documents)
+
+
+def test_a_data_set_is_read_and_written_in_twice_its_size(tmp_path):
+    """What the workflow asks for in `mem_mb` is four times: mteb can hold the texts, too."""
+    documents = [Document(f"d{i}", "", f"{i} {'text ' * 100}") for i in range(2000)]
+    datasets.write(Dataset(documents, QUERIES, {"q1": {"d1": 1}}), tmp_path / "set")
+    size = (tmp_path / "set" / "corpus.jsonl").stat().st_size
+    del documents
+    tracemalloc.start()
+    datasets.write(datasets.read_beir(tmp_path / "set"), tmp_path / "copy")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * size
 
 
 def test_trap_31_the_hash_follows_the_content_and_not_its_order():
@@ -267,6 +282,19 @@ def test_of_several_subsets_the_named_one_alone_is_loaded(tmp_path, monkeypatch)
     datasets.export_mteb("MIRACLRetrieval:de", tmp_path / "german")
     assert loaded == ["de"]
     assert datasets.read(tmp_path / "german").queries == {"q1": "wing"}
+
+
+def test_mteb_is_asked_how_much_text_a_task_has_without_being_imported():
+    code = (
+        "import sys; from lmshape.inputs.datasets import mteb_characters as size;"
+        "print(size('SCIDOCS'), size('TopiOCQA'), size('TopiOCQA', 'validation'), size('SCIDOCZ'), "
+        "size('MIRACLRetrieval:de') < size('MIRACLRetrieval')); assert 'mteb' not in sys.modules"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    scidocs, *topics, unknown, part = said.split()
+    assert 25_657 * 1000 < int(scidocs) < 25_657 * 2000  # documents, of abstracts
+    assert int(topics[0]) > int(topics[1]) > 10**10
+    assert (unknown, part) == ("0", "True")
 
 
 def test_a_subset_that_a_task_lacks_is_refused_with_those_it_has():

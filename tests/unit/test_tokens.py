@@ -1,6 +1,7 @@
 import importlib.util
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,28 @@ def test_what_was_saved_is_loaded(folder, tmp_path):
     for name in ("document_ids", "query_ids", "tokenizer", "max_length", "tokenizer_sha256"):
         assert getattr(counts, name) == getattr(loaded, name)
     assert [p.name for p in tmp_path.iterdir()] == ["counts.npz"]
+
+
+def test_ids_are_kept_as_they_are_and_a_long_one_makes_no_other_longer(folder, tmp_path):
+    """numpy's own arrays of text would cut the end of the first, and give each four bytes for every character."""
+    ids = ["ends in nothing\0", "x" * 10_000, "é\n", *(f"d{i}" for i in range(1000))]
+    dataset = Dataset([Document(id, "", "a") for id in ids], DATASET.queries, DATASET.qrels)
+    tokens.save(tokens.count(dataset, folder, "words"), tmp_path / "counts.npz")
+    assert tokens.load(tmp_path / "counts.npz").document_ids == ids
+    with np.load(tmp_path / "counts.npz") as arrays:
+        assert arrays["document_ids"].nbytes < 25_000
+
+
+def test_the_tokens_of_all_texts_are_never_in_memory_at_once(folder, monkeypatch):
+    """Of a long text they take several times more than its counts: here 8 kB a text, and 24 bytes."""
+    monkeypatch.setattr(tokens, "BATCH", 64)
+    tokenizer, texts = tokens.load_tokenizer(folder), 3000
+    tracemalloc.start()
+    counts = tokens.count_texts(("a " * 1000 + "b" for _ in range(texts)), tokenizer)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counts.sum() == texts * 1002
+    assert peak < 8000 * texts / 4
 
 
 def test_trap_31_counts_say_which_tokenizer_and_data_they_are_of(folder):

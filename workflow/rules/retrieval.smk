@@ -6,7 +6,9 @@ Writes <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablatio
 and beside it .queries.parquet, nDCG@10 of every query) and <results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet.
 """
 
+from lmshape.inputs import datasets
 from lmshape.jobs.memory import drawn_mb, texts_mb
+from lmshape.jobs.runtime import scoring_minutes
 from lmshape.study.ablation_names import Ablation
 
 
@@ -17,6 +19,23 @@ def counts_of(wildcards):
 def retrieve_memory(wildcards, input, attempt):
     """MB for a table and the texts that it scores; known when they have been counted."""
     return table_memory(wildcards, attempt) + int(texts_mb(input.counts) * attempt)
+
+
+def scoring_time(input, width):
+    """Minutes for scoring a table of `width` on a data set; known when its texts have been counted."""
+    counts = Path(input.counts).stat().st_size / 1e6
+    said = datasets.about(input.dataset)
+    return scoring_minutes(said.get("documents", 0), said.get("queries", 0), counts, width)
+
+
+def retrieve_time(wildcards, input, attempt):
+    width = Ablation.parse(wildcards.ablation).width(size_of(wildcards).width)
+    return int((10 + scoring_time(input, width)) * attempt)
+
+
+def baseline_time(wildcards, input, attempt):
+    widths = STUDY.retrieval.random_baseline.widths
+    return int((120 + scoring_time(input, max(widths))) * attempt)
 
 
 def drawn_disk(wildcards):
@@ -44,7 +63,7 @@ rule retrieve:
     resources:
         mem_mb=retrieve_memory,
         disk_mb=drawn_disk,
-        runtime=more(10),
+        runtime=retrieve_time,
     params:
         columns=model_columns,
         precision=STUDY.retrieval and STUDY.retrieval.precision,
@@ -72,7 +91,7 @@ rule random_baseline:
         disk_mb=lambda wildcards: drawn_mb(
             GRID.vocabulary_rows(wildcards.tokenizer), max(STUDY.retrieval.random_baseline.widths)
         ),
-        runtime=more(120),
+        runtime=baseline_time,
     params:
         rows=lambda wildcards: GRID.vocabulary_rows(wildcards.tokenizer),
         widths=lambda wildcards: STUDY.retrieval.random_baseline.widths,

@@ -5,6 +5,10 @@ Writes <results>/datasets/{dataset} (BEIR layout), <results>/counts/{dataset}/{t
 <results>/token_ids/{tokenizer}.npz.
 """
 
+from lmshape.inputs.datasets import mteb_characters
+from lmshape.jobs.memory import counting_mb, dataset_mb
+from lmshape.jobs.runtime import counting_minutes, dataset_minutes
+
 
 def own_dataset(wildcards):
     """The files of a retrieval data set where it is a folder of the user's."""
@@ -18,6 +22,19 @@ def dataset_packages(wildcards):
     if settings.source == "mteb":
         return versions(["mteb"])
     return versions(settings.packages if settings.source == "package-documentation" else [])
+
+
+def source_mb(wildcards):
+    """MB of text that a retrieval data set is made of, where that is known before."""
+    settings = STUDY.retrieval.datasets[wildcards.dataset]
+    if settings.source == "mteb":
+        return mteb_characters(settings.task, settings.split) / 1e6
+    return sum(Path(file).stat().st_size for file in own_dataset(wildcards)) / 1e6
+
+
+def folder_mb(folder):
+    """MB of the texts of a BEIR folder."""
+    return sum(file.stat().st_size for file in os.scandir(folder)) / 1e6
 
 
 rule dataset:
@@ -34,8 +51,8 @@ rule dataset:
         "../../envs/models.yaml"
     threads: 1
     resources:
-        mem_mb=more(4000),
-        runtime=more(60),
+        mem_mb=lambda wildcards, attempt: int(dataset_mb(source_mb(wildcards)) * attempt),
+        runtime=lambda wildcards, attempt: int(dataset_minutes(source_mb(wildcards)) * attempt),
         downloads=lambda wildcards: int(STUDY.retrieval.datasets[wildcards.dataset].source == "mteb"),
     params:
         dataset=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].model_dump(),
@@ -60,8 +77,8 @@ rule counts:
         "../../envs/models.yaml"
     threads: 1
     resources:
-        mem_mb=more(4000),
-        runtime=more(60),
+        mem_mb=lambda wildcards, input, attempt: int(counting_mb(folder_mb(input.dataset)) * attempt),
+        runtime=lambda wildcards, input, attempt: int(counting_minutes(folder_mb(input.dataset)) * attempt),
     params:
         tokenizer="{tokenizer}",
         max_length=STUDY.retrieval and STUDY.retrieval.max_length,

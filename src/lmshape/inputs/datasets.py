@@ -7,6 +7,7 @@ and split it is. Without it the revision is a hash of the content, and no docume
 """
 
 import hashlib
+import importlib.util
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
+from lmshape.inputs import packages
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +97,9 @@ class Dataset:
 
 def read(folder: str | Path) -> Dataset:
     """What `write` wrote, or a BEIR folder of anyone's; DatasetError names the file and line of what is wrong."""
-    about = _about(folder)
-    dataset = read_beir(folder, about.get("drop_self", False))
-    return replace(dataset, source_revision=about.get("revision"))
+    said = about(folder)
+    dataset = read_beir(folder, said.get("drop_self", False))
+    return replace(dataset, source_revision=said.get("revision"))
 
 
 def read_beir(folder: str | Path, drop_self: bool = False) -> Dataset:
@@ -125,10 +127,10 @@ def read_judgements(folder: str | Path) -> Judgements:
     """The judgements of what `read` reads, without its corpus; errors as there."""
     queries = {line["_id"]: "" for _, line in _records(Path(folder) / "queries.jsonl")}
     qrels = _read_qrels(Path(folder) / "qrels" / "test.tsv", queries)
-    return Judgements(qrels, _about(folder).get("drop_self", False))
+    return Judgements(qrels, about(folder).get("drop_self", False))
 
 
-def _about(folder: str | Path) -> dict[str, Any]:
+def about(folder: str | Path) -> dict[str, Any]:
     """What `dataset.json` says, where there is one."""
     extra = Path(folder) / "dataset.json"
     return json.loads(extra.read_text()) if extra.exists() else {}
@@ -141,19 +143,19 @@ def write(dataset: Dataset, folder: str | Path, source: Mapping[str, str] | None
     rows = (
         f"{query}\t{id}\t{grade}" for query, grades in dataset.qrels.items() for id, grade in grades.items()
     )
-    about = {"revision": dataset.revision, "sha256": dataset.sha256, "drop_self": dataset.drop_self}
-    about |= dataset.sizes | dict(source or {})
-    if about["absent"]:
+    facts = {"revision": dataset.revision, "sha256": dataset.sha256, "drop_self": dataset.drop_self}
+    facts |= dataset.sizes | dict(source or {})
+    if facts["absent"]:
         log.warning(
             "%(absent)d of %(judgements)d judgements are of documents that the corpus lacks: never found",
-            about,
+            facts,
         )
     with writing(folder) as temporary:
         (temporary / "qrels").mkdir(parents=True)
         _write_lines(temporary / "corpus.jsonl", map(json.dumps, corpus))
         _write_lines(temporary / "queries.jsonl", map(json.dumps, queries))
         _write_lines(temporary / "qrels" / "test.tsv", [QRELS_HEADER, *rows])
-        (temporary / "dataset.json").write_text(json.dumps(about, indent=1) + "\n")
+        (temporary / "dataset.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 def export_mteb(task: str, folder: str | Path, split: str | None = None) -> None:
@@ -167,6 +169,22 @@ def export_mteb(task: str, folder: str | Path, split: str | None = None) -> None
     split = choose_split(loaded, split)
     source = {"task": name, "subset": loaded.hf_subsets[0], "split": split}
     write(from_mteb(loaded, split), folder, source)
+
+
+def mteb_characters(task: str, split: str | None = None) -> int:
+    """How many characters `export_mteb` would write, by the statistics that mteb ships; 0 where there are none.
+
+    For the memory of a job that is planned, so mteb is not imported, and need not be there. Without `split`, those
+    of the largest one.
+    """
+    name, _, subset = task.partition(":")
+    sizes = [0]
+    there = importlib.util.find_spec("mteb")
+    for file in packages.folder("mteb").glob(f"descriptive_stats/*/{name}.json") if there else ():
+        for of, found in json.loads(file.read_text()).items():
+            found = (found.get("hf_subset_descriptive_stats") or {}).get(subset, found)
+            sizes += [found["number_of_characters"]] if split in (None, of) else []
+    return max(sizes)
 
 
 def mteb_task(name: str, subset: str | None = None) -> Any:

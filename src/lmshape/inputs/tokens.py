@@ -6,13 +6,14 @@ Counting once per tokenizer serves every size, ablation, seed and checkpoint tha
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
@@ -20,6 +21,7 @@ from lmshape.inputs.datasets import Dataset
 
 BATCH = 1024  # texts given to a tokenizer at once
 _ABOUT = ("tokenizer", "tokenizer_sha256", "max_length", "dataset_revision", "dataset_sha256")
+_IDS = ("document_ids", "query_ids")
 
 
 class TokenizerError(LmshapeError):
@@ -88,17 +90,17 @@ def token_ids(
     """
     ids: list[np.ndarray] = []
     lengths = [0]
-    for start in range(0, len(texts), BATCH):
-        batch = tokenizer(
-            list(texts[start : start + BATCH]),
+    for batch in batches(texts):
+        found = tokenizer(
+            batch,
             add_special_tokens=special,
             truncation=max_length is not None,
             max_length=max_length,
             return_attention_mask=False,
             verbose=False,  # else it warns of texts longer than a model takes; no model reads these
         )["input_ids"]
-        lengths += map(len, batch)
-        ids += [np.asarray(text, dtype=np.int32) for text in batch]
+        lengths += map(len, found)
+        ids += [np.asarray(text, dtype=np.int32) for text in found]
     return np.concatenate(ids) if ids else np.empty(0, np.int32), np.cumsum(lengths, dtype=np.int64)
 
 
@@ -117,8 +119,8 @@ def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length:
 def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 2048) -> Counts:
     """`count`, with a tokenizer that is loaded."""
     return Counts(
-        documents=count_texts([document.content for document in dataset.documents], tokenizer, max_length),
-        queries=count_texts(list(dataset.queries.values()), tokenizer, max_length),
+        documents=count_texts((document.content for document in dataset.documents), tokenizer, max_length),
+        queries=count_texts(dataset.queries.values(), tokenizer, max_length),
         document_ids=[document.id for document in dataset.documents],
         query_ids=list(dataset.queries),
         tokenizer=name,
@@ -130,14 +132,27 @@ def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 20
 
 
 def count_texts(
-    texts: Sequence[str], tokenizer: Any, max_length: int | None = None, special: bool = True
+    texts: Iterable[str], tokenizer: Any, max_length: int | None = None, special: bool = True
 ) -> csr_array:
-    """How often each token occurs in each text, (texts, largest id + 1) int32; see `token_ids`."""
-    ids, bounds = token_ids(texts, tokenizer, max_length, special)
-    shape = (len(texts), max(tokenizer.get_vocab().values()) + 1)
-    matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=shape)
-    matrix.sum_duplicates()
-    return matrix
+    """How often each token occurs in each text, (texts, largest id + 1) int32; see `token_ids`.
+
+    Counted batch by batch, as the tokens of all texts one after another take several times more than their counts.
+    """
+    columns = max(tokenizer.get_vocab().values()) + 1
+    counted = [csr_array((0, columns), dtype=np.int32)]
+    for batch in batches(texts):
+        ids, bounds = token_ids(batch, tokenizer, max_length, special)
+        matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=(len(batch), columns))
+        matrix.sum_duplicates()
+        counted.append(matrix)
+    return vstack(counted, format="csr")
+
+
+def batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The texts, as many at a time as a tokenizer is given."""
+    rest = iter(texts)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
 
 
 def save(counts: Counts, path: str | Path) -> None:
@@ -145,8 +160,7 @@ def save(counts: Counts, path: str | Path) -> None:
     about = {name: getattr(counts, name) for name in _ABOUT}
     arrays = {"about": np.array(json.dumps(about))}
     arrays |= sparse_parts("documents", counts.documents) | sparse_parts("queries", counts.queries)
-    arrays["document_ids"] = np.array(counts.document_ids)
-    arrays["query_ids"] = np.array(counts.query_ids)
+    arrays |= {name: as_json(getattr(counts, name)) for name in _IDS}
     with writing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
@@ -155,8 +169,13 @@ def load(path: str | Path) -> Counts:
     """Read what `save` wrote."""
     with np.load(path) as arrays:
         sides = {side: sparse_whole(side, arrays) for side in ("documents", "queries")}
-        ids = {name: arrays[name].tolist() for name in ("document_ids", "query_ids")}
+        ids = {name: json.loads(arrays[name].tobytes()) for name in _IDS}
         return Counts(**sides, **ids, **json.loads(str(arrays["about"])))
+
+
+def as_json(ids: list[str]) -> np.ndarray:
+    """Ids as bytes: in numpy's own array of text each would take four times the characters of the longest."""
+    return np.frombuffer(json.dumps(ids).encode(), np.uint8)
 
 
 def sparse_parts(name: str, matrix: csr_array) -> dict[str, np.ndarray]:
