@@ -18,10 +18,8 @@ def counts(
         list(documents),
         list(queries),
         tokenizer="numbers",
-        tokenizer_sha256="",
         max_length=2048,
         dataset_revision="",
-        dataset_sha256="",
     )
 
 

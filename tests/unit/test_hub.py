@@ -212,6 +212,17 @@ def test_tokenizer_comes_without_weights(hub, fetch, tmp_path):
     assert hub.content_sent(".safetensors") == 0
 
 
+def test_a_tokenizer_that_is_there_comes_and_none_has_to(hub, fetch, tmp_path):
+    for name, lost in (("whole", []), ("bare", ["tokenizer.json"])):
+        served = neox(tmp_path / f"served-{name}")
+        for file in lost:
+            (served / file).unlink()
+        hub.add(f"owner/{name}", "main", served)
+        fetch(f"owner/{name}", "main", tmp_path / name, "tokenizer-if-any")
+    assert set(os.listdir(tmp_path / "whole")) == {"config.json", "tokenizer.json", "revision.json"}
+    assert set(os.listdir(tmp_path / "bare")) == {"config.json", "revision.json"}
+
+
 def test_trap_12_steps_with_one_table_are_told_by_their_hash(hub, fetch, tmp_path):
     same, other = neox(tmp_path / "same"), neox(tmp_path / "other", seed=1)
     served = {"step1": same, "step2": same, "step3": other}

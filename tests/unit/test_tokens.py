@@ -63,7 +63,7 @@ def test_what_was_saved_is_loaded(folder, tmp_path):
         saved, found = getattr(counts, side), getattr(loaded, side)
         assert (saved != found).nnz == 0
         assert (found.dtype, found.shape) == (saved.dtype, saved.shape)
-    for name in ("document_ids", "query_ids", "tokenizer", "max_length", "tokenizer_sha256"):
+    for name in ("document_ids", "query_ids", "tokenizer", "max_length", "dataset_revision"):
         assert getattr(counts, name) == getattr(loaded, name)
     assert [p.name for p in tmp_path.iterdir()] == ["counts.npz"]
 
@@ -92,10 +92,9 @@ def test_the_tokens_of_all_texts_are_never_in_memory_at_once(folder, monkeypatch
 
 def test_trap_31_counts_say_which_tokenizer_and_data_they_are_of(folder):
     counts = tokens.count(DATASET, folder, "words")
-    assert counts.tokenizer == "words"
-    assert (counts.dataset_revision, counts.dataset_sha256) == (DATASET.revision, DATASET.sha256)
+    assert (counts.tokenizer, counts.dataset_revision) == ("words", DATASET.revision)
     other = Dataset(DATASET.documents, {**DATASET.queries, "q2": "a"}, DATASET.qrels)
-    assert tokens.count(other, folder, "words").dataset_sha256 != counts.dataset_sha256
+    assert tokens.count(other, folder, "words").dataset_revision != counts.dataset_revision
 
 
 def test_flat_ids_are_cut_where_the_bounds_say(folder):
@@ -132,6 +131,40 @@ def test_trap_19_an_empty_vocabulary_is_refused(folder, tmp_path):
         tokens.load_tokenizer(tmp_path / "empty")
 
 
+def other_tokenizer(folder, path, vocabulary, special=None):
+    """A copy of the tokenizer in `folder` with other tokens."""
+    shutil.copytree(folder, path)
+    description = json.loads((folder / "tokenizer.json").read_text())
+    description["model"]["vocab"] = vocabulary
+    if special:
+        added = {"content": special, "id": vocabulary[special], "special": True, "normalized": False}
+        added |= dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
+        description["added_tokens"] = [added]
+    (path / "tokenizer.json").write_text(json.dumps(description))
+    return path
+
+
+def test_trap_20_a_tokenizer_whose_ids_are_other_tokens_is_refused_by_name(folder, tmp_path):
+    other = other_tokenizer(folder, tmp_path / "other", {**VOCABULARY, "a": 3, "b": 2})
+    with pytest.raises(TokenizerError) as refusal:
+        tokens.compare(other, folder, "mine/small", "words")
+    assert "mine/small: its own tokenizer is not words" in str(refusal.value)
+    assert "2 of 2 ids are other tokens, the first 2, 'b' and not 'a'" in str(refusal.value)
+
+
+def test_a_tokenizer_may_have_more_tokens_than_another_and_special_ones_of_its_own(folder, tmp_path):
+    vocabulary = {"<unk>": 0, "<pad>": 1, "a": 2, "b": 3, "d": 4, "c": 5, "e": 6}
+    other = other_tokenizer(folder, tmp_path / "other", vocabulary, special="<pad>")
+    assert tokens.compare(other, folder, "mine/small", "words") == 2  # a and b
+
+
+@pytest.mark.parametrize("model_type", ["bert", "gpt2", "gpt_neox", "llama", "t5"])
+def test_a_model_without_a_tokenizer_of_its_own_can_use_another(folder, tmp_path, caplog, model_type):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    assert tokens.compare(tmp_path, folder, "mine/small", "words") == 0
+    assert "mine/small came without a tokenizer: nothing shows" in caplog.text
+
+
 @pytest.fixture
 def gpt2(tmp_path):
     """The shared GPT-2 files with the configuration that names their class, as the hub has them."""
@@ -146,7 +179,7 @@ def test_trap_19_gpt2_has_its_whole_vocabulary(gpt2):
 
 
 @needs_tokenizers
-def test_trap_20_gpt2_ids_are_gpt2s_and_another_order_is_seen(gpt2, tmp_path):
+def test_trap_20_gpt2_ids_are_gpt2s_and_another_order_is_refused(gpt2, tmp_path):
     dataset = Dataset([Document("d", "", "Hello world")], {"q": "the"}, {"q": {"d": 1}})
     counts = tokens.count(dataset, gpt2, "gpt2")
     assert sorted(counts.documents.indices.tolist()) == [995, 15496]  # GPT-2's own numbers of Hello, world
@@ -158,7 +191,11 @@ def test_trap_20_gpt2_ids_are_gpt2s_and_another_order_is_seen(gpt2, tmp_path):
         token: (id + 4) % len(vocabulary) for token, id in vocabulary.items()
     }  # the same tokens, other ids
     (other / "vocab.json").write_text(json.dumps(order))
-    assert tokens.count(dataset, other, "gpt2").tokenizer_sha256 != counts.tokenizer_sha256
+    with pytest.raises(
+        TokenizerError, match="opt/125m: its own tokenizer is not gpt2, .* 50255 of 50255 ids"
+    ):
+        tokens.compare(other, gpt2, "opt/125m", "gpt2")
+    assert tokens.compare(gpt2, gpt2, "gpt2/124m", "gpt2") == 50256  # the end of a text is an added token
 
 
 def test_a_tokenizer_is_read_from_gguf(tmp_path):

@@ -34,10 +34,10 @@ STUDY = {
 TABLES = ("retrieval", "anisotropy")
 
 
-def save_model(folder: Path, seed: int) -> None:
+def save_model(folder: Path, seed: int, texts: slice = slice(5)) -> None:
     """A model of random weights with its tokenizer, beside what Trainer keeps to go on with."""
-    texts = [" ".join(text.split()) for text in list(pydoc_data.topics.topics.values())[:5]]
-    tokenizer = pretraining.train_tokenizer("gpt_neox", texts, SHAPE["vocabulary_rows"])
+    read = [" ".join(text.split()) for text in list(pydoc_data.topics.topics.values())[texts]]
+    tokenizer = pretraining.train_tokenizer("gpt_neox", read, SHAPE["vocabulary_rows"])
     torch.manual_seed(seed)
     model = pretraining.build("gpt_neox", SHAPE | {"heads": 2}, 32, tokenizer)
     model.save_pretrained(folder)
@@ -57,9 +57,9 @@ def study(tmp_path_factory, snakemake):
     save_model(folder / "run/checkpoint-2", seed=2)
 
     def run(*arguments: str):
-        return snakemake(*TABLES, *arguments, folder=folder)
+        return snakemake(*arguments, folder=folder)
 
-    ended = run()
+    ended = run(*TABLES)
     assert ended.returncode == 0, ended.stdout[-10_000:]
     return folder, run
 
@@ -97,10 +97,10 @@ def test_models_are_linked_to_and_not_copied(study):
 def test_nothing_is_stale_until_a_file_of_the_model_changes(study):
     folder, run = study
     (folder / "run/optimizer.pt").write_bytes(b"something else")
-    assert "Nothing to be done" in run("--dry-run").stdout
+    assert "Nothing to be done" in run(*TABLES, "--dry-run").stdout
     before = json.loads((folder / "results/small/models/mine/s/step2/revision.json").read_text())["commit"]
     save_model(folder / "run/checkpoint-2", seed=3)
-    stale = planned(run("--dry-run").stdout)
+    stale = planned(run(*TABLES, "--dry-run").stdout)
     assert {"models/mine/s/step2", "retrieval/topics/mine/s/step2/input/original/none.parquet"} <= stale
     assert not any("/main" in output for output in stale if not output.startswith("tables/"))
     assert run("results/small/models/mine/s/step2", "--until", "link_model").returncode == 0
@@ -113,8 +113,34 @@ def test_a_folder_that_is_not_there_is_refused_before_anything_runs(study, gone)
     folder, run = study
     shutil.move(folder / gone, folder / "aside")
     try:
-        ended = run("--dry-run")
+        ended = run(*TABLES, "--dry-run")
     finally:
         shutil.move(folder / "aside", folder / gone)
     assert ended.returncode != 0 and "Traceback" not in ended.stdout
     assert f"suite mine: there is no {gone}" in ended.stdout and str(folder) in ended.stdout
+
+
+def test_trap_20_a_model_with_a_tokenizer_of_its_own_is_not_read_with_another_suites(study):
+    """Its ids are other tokens, and every score would be of the wrong rows; one without any is taken at its word."""
+    folder, run = study
+    save_model(folder / "other", seed=4, texts=slice(5, 10))
+    save_model(folder / "bare", seed=5)
+    for path in (folder / "bare").glob("tokenizer*"):
+        path.unlink()
+    sizes = {name: SUITE["sizes"]["s"] | {"path": name} for name in ("other", "bare")}
+    lent = {key: value for key, value in SUITE.items() if key != "checkpoints"}
+    lent |= {"name": "lent", "tokenizer_from": "mine", "sizes": sizes}
+    (folder / "suites/lent.yaml").write_text(yaml.safe_dump(lent, sort_keys=False))
+    models = STUDY["retrieval"]["models"] | {"lent": {}}
+    changed = STUDY | {"retrieval": STUDY["retrieval"] | {"models": models}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(changed, sort_keys=False))
+    tables = [
+        f"results/small/retrieval/topics/lent/{size}/main/input/original/none.parquet" for size in sizes
+    ]
+    ended = run(*tables, "--keep-going")
+    assert ended.returncode == 1
+    assert [(folder / path).exists() for path in tables] == [False, True]
+    said = (folder / "results/small/logs/compare_tokenizers/lent/other.log").read_text()
+    assert "lent/other: its own tokenizer is not mine, which the suite names" in said
+    said = (folder / "results/small/logs/compare_tokenizers/lent/bare.log").read_text()
+    assert "lent/bare came without a tokenizer" in said

@@ -45,6 +45,7 @@ rule hidden_states:
     input:
         model=model_folder,
         token_ids=lambda wildcards: f"<results>/token_ids/{suite_of(wildcards).tokenizer}.npz",
+        compared=tokenizer_comparison,
     output:
         temp(directory("<results>/hidden_states/{suite}/{size}/{checkpoint}")),
     log:

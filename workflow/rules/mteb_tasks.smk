@@ -33,6 +33,7 @@ rule mteb_task:
         data="<results>/tasks/{task}",
         tokenizer=lambda wildcards: f"<results>/tokenizers/{suite_of(wildcards).tokenizer}",
         table="<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors",
+        compared=tokenizer_comparison,
     output:
         "<results>/mteb_tasks/{task}/{suite}/{size}/{checkpoint}/{side}.parquet",
     log:

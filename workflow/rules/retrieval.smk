@@ -50,6 +50,7 @@ rule retrieve:
         dataset="<results>/datasets/{dataset}",
         counts=counts_of,
         table="<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors",
+        compared=tokenizer_comparison,
     output:
         rows="<results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.parquet",
         queries="<results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.queries.parquet",

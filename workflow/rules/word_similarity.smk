@@ -47,6 +47,7 @@ rule measure_word_similarity:
     input:
         counts=lambda wildcards: f"<results>/word_counts/{wildcards.dataset}/{suite_of(wildcards).tokenizer}.npz",
         table="<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors",
+        compared=tokenizer_comparison,
     output:
         "<results>/word_similarity/{dataset}/{suite}/{size}/{checkpoint}/{side}.parquet",
     log:

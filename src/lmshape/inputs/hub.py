@@ -45,7 +45,7 @@ from lmshape.inputs.tensor_files import Opener, tensors, write
 
 log = logging.getLogger(__name__)
 
-Files = Literal["embedding", "model", "tokenizer"]
+Files = Literal["embedding", "model", "tokenizer", "tokenizer-if-any"]
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -81,9 +81,10 @@ class Revision:
 def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") -> str:
     """Make `folder` a model folder of `repo` at `revision` and return the commit that the revision stands for.
 
-    `files`: `tokenizer` (configuration and tokenizer), `model` (these and the weights, safetensors where there
-    are any), or `embedding` (configuration, and a weight file of the embedding tensors alone). The folder also
-    gets `revision.json`, which says where it came from. Raises HubError where something is missing.
+    `files`: `tokenizer` (configuration and tokenizer), `tokenizer-if-any`, `model` (these and the weights,
+    safetensors where there are any), or `embedding` (configuration, and a weight file of the embedding tensors
+    alone). The folder also gets `revision.json`, which says where it came from. Raises HubError where something is
+    missing.
 
     Files arrive in a hidden folder beside it that carries the commit's name: a download that was interrupted is
     taken up where it stopped, and `folder` is never there in part. One process at a time fetches a folder; what
@@ -258,9 +259,9 @@ def _choose(source: Revision, files: Files) -> list[str]:
     if files == "embedding":
         return chosen
     tokenizer = [name for name in TOKENIZER_FILES if name in source.names]
-    if files == "tokenizer":
-        if not tokenizer:
-            raise HubError(f"{source.root}: has no tokenizer: expected one of {', '.join(TOKENIZER_FILES)}")
+    if files == "tokenizer" and not tokenizer:
+        raise HubError(f"{source.root}: has no tokenizer: expected one of {', '.join(TOKENIZER_FILES)}")
+    if files != "model":
         return chosen + tokenizer
     generation = [name for name in ["generation_config.json"] if name in source.names]
     return chosen + tokenizer + generation + _weight_files(source)

@@ -6,6 +6,7 @@ Counting once per tokenizer serves every size, ablation, seed and checkpoint tha
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,8 +20,12 @@ from lmshape.errors import LmshapeError
 from lmshape.files import writing
 from lmshape.inputs.datasets import Dataset
 
+log = logging.getLogger(__name__)
+
 BATCH = 1024  # texts given to a tokenizer at once
-_ABOUT = ("tokenizer", "tokenizer_sha256", "max_length", "dataset_revision", "dataset_sha256")
+_ABOUT = ("tokenizer", "max_length", "dataset_revision")
+# of a folder with none of these, but a config.json, transformers can make a tokenizer of a token or two
+VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.gguf")
 _IDS = ("document_ids", "query_ids")
 
 
@@ -35,7 +40,6 @@ class Counts:
     `documents` (documents, vocabulary) and `queries` (queries, vocabulary) are int32, rows in the order of the
     ids. A row sums to the text's length in tokens, special tokens included as the tokenizer adds them by default.
     `vocabulary` is the tokenizer's largest id plus one: rows of a table from there on are padding.
-    `tokenizer_sha256` is the hash of the vocabulary with its ids (`vocabulary_sha256`).
     """
 
     documents: csr_array
@@ -43,10 +47,8 @@ class Counts:
     document_ids: list[str]
     query_ids: list[str]
     tokenizer: str
-    tokenizer_sha256: str
     max_length: int
     dataset_revision: str
-    dataset_sha256: str
 
     @property
     def vocabulary(self) -> int:
@@ -78,6 +80,34 @@ def load_tokenizer(path: str | Path) -> Any:
 def vocabulary_sha256(tokenizer: Any) -> str:
     """The hash of a tokenizer's vocabulary with its ids: two tokenizers of one name can differ in order."""
     return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
+
+
+def compare(own: str | Path, used: str | Path, model: str, name: str) -> int:
+    """How many ids are one token in the tokenizer that came with `model` and in the one called `name`.
+
+    Raises TokenizerError if any is another: the rows of the model would be taken for those of other tokens. What
+    was added to a vocabulary, special tokens among it, may differ. 0 where no tokenizer came with the model, which
+    the log says.
+    """
+    if not any(file for pattern in VOCABULARY_FILES for file in Path(own).glob(pattern)):
+        log.warning("%s came without a tokenizer: nothing shows that its tokens are those of %s", model, name)
+        return 0
+    mine, theirs = (by_id(load_tokenizer(folder)) for folder in (own, used))
+    shared = sorted(mine.keys() & theirs.keys())
+    if differing := [id for id in shared if mine[id] != theirs[id]]:
+        first = differing[0]
+        raise TokenizerError(
+            f"{model}: its own tokenizer is not {name}, which the suite names: {len(differing)} of {len(shared)} ids "
+            f"are other tokens, the first {first}, {mine[first]!r} and not {theirs[first]!r}; correct the suite's "
+            "`tokenizer`"
+        )
+    return len(shared)
+
+
+def by_id(tokenizer: Any) -> dict[int, str]:
+    """Id -> token of a vocabulary, without what was added to it."""
+    added = tokenizer.added_tokens_decoder
+    return {id: token for token, id in tokenizer.get_vocab().items() if id not in added}
 
 
 def token_ids(
@@ -124,10 +154,8 @@ def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 20
         document_ids=[document.id for document in dataset.documents],
         query_ids=list(dataset.queries),
         tokenizer=name,
-        tokenizer_sha256=vocabulary_sha256(tokenizer),
         max_length=max_length,
         dataset_revision=dataset.revision,
-        dataset_sha256=dataset.sha256,
     )
 
 
