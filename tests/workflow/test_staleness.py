@@ -364,6 +364,7 @@ def test_a_new_size_adds_its_own_jobs(copy):
 ABLE = {"tensors/able/s/main", "embeddings/able/s/main/input.safetensors"} | retrieval(
     "able/s/main/input/original/none", "able/s/main/input/random/0", "able/s/main/input/crop-4/none"
 )
+ABLE |= {"own_tokenizers/able/s", "compared_tokenizers/able/s.json"}
 
 
 @contextlib.contextmanager
