@@ -25,7 +25,7 @@ import word_tokenizer  # noqa: E402
 CRANFIELD = ROOT.parent / "shared" / "data" / "cranfield"
 ROWS, WIDTH = 50304, 1024
 TOPICS = 250
-ROUNDS = 2
+ROUNDS = 4
 
 
 def synthetic(documents: int = 10000, queries: int = 100) -> Dataset:
