@@ -4,6 +4,7 @@ On a retrieval task mteb is given the ranking that `lmshape.retrieval` scores, s
 of texts (similarity, classification, clustering) it is given mean-pooled vectors.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -22,7 +23,7 @@ from lmshape.numerics import ranking
 from lmshape.numerics.ranking import Precision, Run
 from lmshape.study.ablation_names import Ablation
 
-RERANKED = 32  # queries at once: a thousand candidates of each make a million pairs
+PAIRS = 2_000_000  # of queries and candidates that are compared at once: a sixth of a GiB by their ids
 
 
 def model(
@@ -103,11 +104,13 @@ class TableModel(AbsEncoder):
         return found[self.width].run
 
     def reranked(self, counts: Counts, top_ranked: Mapping[str, Sequence[str]]) -> Run:
-        """Each query's candidates, best first: a few queries at a time are compared with all that any of them has."""
+        """Each query's candidates, best first: some queries at a time are compared with all that any of them has."""
         place_of = {id: place for place, id in enumerate(counts.document_ids)}
+        most = max(map(len, top_ranked.values()), default=0)
+        step = max(1, math.isqrt(PAIRS // max(1, most)))
         run: Run = {}
-        for first in range(0, len(counts.query_ids), RERANKED):
-            queries = counts.query_ids[first : first + RERANKED]
+        for first in range(0, len(counts.query_ids), step):
+            queries = counts.query_ids[first : first + step]
             candidates = {query: set(top_ranked.get(query, ())) & place_of.keys() for query in queries}
             places = sorted(place_of[id] for id in set().union(*candidates.values()))
             theirs = replace(

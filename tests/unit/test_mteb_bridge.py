@@ -83,7 +83,7 @@ def test_reranking_compares_no_query_with_all_documents(tokenizer, monkeypatch):
     whole = model.search(queries, top_k=60)
     looked = []
     search = ranking.search
-    monkeypatch.setattr(mteb_bridge, "RERANKED", 3)
+    monkeypatch.setattr(mteb_bridge, "PAIRS", 3 * 3 * 6)  # three queries of up to six candidates
     monkeypatch.setattr(
         ranking,
         "search",
