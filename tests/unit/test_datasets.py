@@ -54,6 +54,14 @@ def test_judgements_of_absent_documents_are_counted_where_a_folder_says_what_it_
     assert (about["documents"], about["queries"], about["judgements"], about["absent"]) == (4, 2, 4, 1)
 
 
+def test_a_folder_says_how_many_of_its_queries_are_judged(tmp_path):
+    """BEIR's queries.jsonl often holds those of all splits, and qrels/test.tsv judges a few."""
+    others = {f"train{i}": "never asked" for i in range(100)}
+    datasets.write(Dataset(DOCUMENTS, QUERIES | others, QRELS | {"train0": {}}), tmp_path / "set")
+    about = datasets.about(tmp_path / "set")
+    assert (about["queries"], about["judged"]) == (102, 2)
+
+
 def test_a_data_set_with_judgements_of_absent_documents_is_told_of(tmp_path, caplog):
     datasets.write(Dataset(DOCUMENTS, QUERIES, QRELS), tmp_path / "set")
     assert "1 of 4 judgements are of documents that the corpus lacks" in caplog.text

@@ -8,7 +8,7 @@ and beside it .queries.parquet, nDCG@10 of every query) and <results>/random_bas
 
 from lmshape.inputs import datasets
 from lmshape.jobs.memory import drawn_mb, texts_mb
-from lmshape.jobs.runtime import scoring_minutes
+from lmshape.jobs.runtime import retrieve_minutes, scoring_minutes
 from lmshape.study.ablation_names import Ablation
 
 
@@ -21,21 +21,20 @@ def retrieve_memory(wildcards, input, attempt):
     return table_memory(wildcards, attempt) + int(texts_mb(input.counts) * attempt)
 
 
-def scoring_time(input, width):
-    """Minutes for scoring a table of `width` on a data set; known when its texts have been counted."""
-    counts = Path(input.counts).stat().st_size / 1e6
+def scored_texts(input):
+    """(documents, judged queries, MB of counts) of a data set; known when its texts have been counted."""
     said = datasets.about(input.dataset)
-    return scoring_minutes(said.get("documents", 0), said.get("queries", 0), counts, width)
+    return said.get("documents", 0), said.get("judged", 0), Path(input.counts).stat().st_size / 1e6
 
 
 def retrieve_time(wildcards, input, attempt):
     width = Ablation.parse(wildcards.ablation).width(size_of(wildcards).width)
-    return int((10 + scoring_time(input, width)) * attempt)
+    return int(retrieve_minutes(*scored_texts(input), width) * attempt)
 
 
 def baseline_time(wildcards, input, attempt):
     widths = STUDY.retrieval.random_baseline.widths
-    return int((120 + scoring_time(input, max(widths))) * attempt)
+    return int((120 + scoring_minutes(*scored_texts(input), max(widths))) * attempt)
 
 
 def drawn_disk(wildcards):

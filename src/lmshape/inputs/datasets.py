@@ -89,10 +89,14 @@ class Dataset:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many documents, queries and judgements there are, and how many judgements are `absent`."""
-        judgements = sum(map(len, self.qrels.values()))
-        several = {"documents": len(self.documents), "queries": len(self.queries), "judgements": judgements}
-        return {**several, "absent": self.absent}
+        """How many there are of everything: `judged` queries are those that are scored, for `absent` see there."""
+        return {
+            "documents": len(self.documents),
+            "queries": len(self.queries),
+            "judged": sum(map(bool, self.qrels.values())),
+            "judgements": sum(map(len, self.qrels.values())),
+            "absent": self.absent,
+        }
 
 
 def read(folder: str | Path) -> Dataset:

@@ -17,7 +17,7 @@ def texts_mb(counts: str | Path) -> float:
 
 
 def dataset_mb(text: float) -> float:
-    """What a job takes that makes a data set of `text` MB: twice of that is ours, as much mteb's, where it is its."""
+    """Making a data set of `text` MB of text: we hold it twice, and mteb, where it comes from there, as often."""
     return 2000 + 4 * text
 
 
