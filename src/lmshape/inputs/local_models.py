@@ -15,7 +15,6 @@ MODEL_FILES = (
     "*.safetensors.index.json",
     "pytorch_model*.bin",
     "pytorch_model.bin.index.json",
-    "*.gguf",
     "tokenizer*",
     "special_tokens_map.json",
     "added_tokens.json",
@@ -26,7 +25,10 @@ MODEL_FILES = (
 
 
 def files(path: Path) -> list[Path]:
-    """The files of the model at `path`, by name; what else a folder holds, such as an optimizer's state, is none."""
+    """The files of the model at `path`, by name; what else a folder holds, such as an optimizer's state, is none.
+
+    A GGUF file is a model by itself, weights and tokenizer, so it is named and not its folder.
+    """
     if path.is_file():
         return [path]
     found = {file for pattern in MODEL_FILES for file in path.glob(pattern) if file.is_file()}
@@ -40,7 +42,9 @@ def link(path: str | Path, folder: Path) -> None:
     """
     found = files(Path(path))
     if not found:
-        raise LmshapeError(f"{path}: no file of a model; expected some of {', '.join(MODEL_FILES)}")
+        raise LmshapeError(
+            f"{path}: no file of a model; expected some of {', '.join(MODEL_FILES)}, or the path of a GGUF file"
+        )
     folder.mkdir(parents=True)
     digest = hashlib.sha256()
     for file in found:
