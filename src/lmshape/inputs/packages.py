@@ -1,12 +1,9 @@
-"""Models and texts that installed Python packages ship: files alone, the packages are not imported."""
+"""Files that installed Python packages ship; the packages are not imported."""
 
-import importlib.metadata
 import importlib.util
-import shutil
 from pathlib import Path
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import local_models, revisions
 
 
 def folder(package: str) -> Path:
@@ -25,14 +22,3 @@ def file(package: str, path: str) -> Path:
     if not found.exists():
         raise LmshapeError(f"package {package} ships no {path}; install the version in requirements-data.txt")
     return found
-
-
-def copy_model(package: str, path: str, folder: Path) -> None:
-    """Make `folder` a model folder of a package's model: its files, or its one GGUF file, and revision.json."""
-    source = file(package, path)
-    folder.mkdir(parents=True)
-    for found in local_models.files(source):
-        shutil.copy(found, folder)
-    distribution = importlib.metadata.packages_distributions()[package][0]
-    version = importlib.metadata.version(distribution)
-    revisions.write(folder, distribution, version, f"{distribution} {version}")
