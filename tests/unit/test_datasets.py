@@ -1,3 +1,4 @@
+import hashlib
 import json
 import random
 import tracemalloc
@@ -107,6 +108,33 @@ def test_trap_31_the_hash_follows_the_content_and_not_its_order():
         Dataset(DOCUMENTS, {**QUERIES, "q3": "fish"}, QRELS),
     ]
     assert len({dataset.sha256, *(other.sha256 for other in others)}) == 7
+
+
+@pytest.mark.parametrize("qrels", [QRELS, {"q1": {"d1": 2}, "q0": {}}, {}])
+def test_the_hash_is_that_of_one_json_of_everything(qrels):
+    """`dataset_revision` of results is made of it, so it must not change with how it is computed."""
+    parts = [
+        sorted((d.id, d.content) for d in DOCUMENTS),
+        sorted(QUERIES.items()),
+        sorted((query, *judged) for query, grades in qrels.items() for judged in grades.items()),
+        True,
+    ]
+    whole = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    assert Dataset(DOCUMENTS, QUERIES, qrels, drop_self=True).sha256 == whole
+
+
+def test_the_hash_of_a_data_set_is_what_it_always_was():
+    assert Dataset(DOCUMENTS, QUERIES, QRELS).revision == "8275d28c303c"
+
+
+def test_texts_are_written_in_their_own_letters(tmp_path):
+    """Escaped, Chinese would be twice as large, and an emoji three times; line separators end no line."""
+    documents = [Document("d1", "气动", "升力\u2028和\x85风\U0001f300\r\n")]
+    dataset = Dataset(documents, {"q1": "风"}, {"q1": {"d1": 1}})
+    datasets.write(dataset, tmp_path / "set")
+    assert "升力" in (tmp_path / "set/corpus.jsonl").read_text(encoding="utf-8")
+    assert "风" in (tmp_path / "set/queries.jsonl").read_text(encoding="utf-8")
+    assert datasets.read(tmp_path / "set").documents == documents
 
 
 def test_an_export_keeps_its_source_revision_and_self_match_policy(tmp_path):

@@ -61,17 +61,28 @@ class Dataset:
     def sha256(self) -> str:
         """Hash of all that a score depends on, whatever the order of documents, queries and judgements."""
         digest = hashlib.sha256()
-        for part in self._parts():  # one by one: a corpus in one string would be in memory three times more
-            digest.update(json.dumps(part).encode() + b"\n")
+        for part in self._json():
+            digest.update(part.encode())
         return digest.hexdigest()
 
-    def _parts(self) -> Iterator[tuple[Any, ...]]:
-        """All that a score depends on, each part with its kind, in an order that is not the data set's."""
-        yield "drop_self", self.drop_self
-        yield from (("document", document.id, document.content) for document in sorted(self.documents))
-        yield from (("query", *query) for query in sorted(self.queries.items()))
-        for query, grades in sorted(self.qrels.items()):
-            yield from (("judgement", query, *judged) for judged in sorted(grades.items()))
+    def _json(self) -> Iterator[str]:
+        """All that a score depends on, sorted, as `json.dumps` of [documents, queries, judgements, drop_self] is.
+
+        A row at a time: a corpus in one string would be in memory three times more.
+        """
+        documents = ((document.id, document.content) for document in sorted(self.documents))
+        queries = sorted(self.queries.items())
+        judgements = (
+            (query, *judged)
+            for query, grades in sorted(self.qrels.items())
+            for judged in sorted(grades.items())
+        )
+        yield "["
+        for rows in (documents, queries, judgements):
+            yield "["
+            yield from (", " * (number > 0) + json.dumps(row) for number, row in enumerate(rows))
+            yield "], "
+        yield json.dumps(self.drop_self) + "]"
 
     @property
     def revision(self) -> str:
@@ -154,8 +165,8 @@ def write(dataset: Dataset, folder: str | Path, source: Mapping[str, str] | None
         )
     with writing(folder) as temporary:
         (temporary / "qrels").mkdir(parents=True)
-        _write_lines(temporary / "corpus.jsonl", map(json.dumps, corpus))
-        _write_lines(temporary / "queries.jsonl", map(json.dumps, queries))
+        _write_lines(temporary / "corpus.jsonl", map(_as_text, corpus))
+        _write_lines(temporary / "queries.jsonl", map(_as_text, queries))
         _write_lines(temporary / "qrels" / "test.tsv", [QRELS_HEADER, *rows])
         (temporary / "dataset.json").write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -345,6 +356,10 @@ def _grade(text: str, where: str) -> int:
     if grade not in GRADES:
         raise DatasetError(f"{where}: score {grade} is beyond 64 bits")
     return grade
+
+
+def _as_text(record: Mapping[str, str]) -> str:
+    return json.dumps(record, ensure_ascii=False)  # else a letter beyond ASCII is six bytes or twelve
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
