@@ -4,6 +4,7 @@ import json
 import pydoc_data.topics
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import polars as pl
@@ -120,9 +121,22 @@ def test_a_folder_that_is_not_there_is_refused_before_anything_runs(study, gone)
     assert f"suite mine: there is no {gone}" in ended.stdout and str(folder) in ended.stdout
 
 
+def scored(study, suite: str, sizes: Iterable[str]) -> list[bool]:
+    """Whether each size of another suite is scored, when it is asked for with the study's own, and some are not."""
+    folder, run = study
+    models = STUDY["retrieval"]["models"] | {suite: {}}
+    changed = STUDY | {"retrieval": STUDY["retrieval"] | {"models": models}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(changed, sort_keys=False))
+    tables = [
+        f"results/small/retrieval/topics/{suite}/{size}/main/input/original/none.parquet" for size in sizes
+    ]
+    assert run(*tables, "--keep-going").returncode == 1
+    return [(folder / path).exists() for path in tables]
+
+
 def test_trap_20_a_model_with_a_tokenizer_of_its_own_is_not_read_with_another_suites(study):
     """Its ids are other tokens, and every score would be of the wrong rows; one without any is taken at its word."""
-    folder, run = study
+    folder, _ = study
     save_model(folder / "other", seed=4, texts=slice(5, 10))
     save_model(folder / "bare", seed=5)
     for path in (folder / "bare").glob("tokenizer*"):
@@ -131,16 +145,22 @@ def test_trap_20_a_model_with_a_tokenizer_of_its_own_is_not_read_with_another_su
     lent = {key: value for key, value in SUITE.items() if key != "checkpoints"}
     lent |= {"name": "lent", "tokenizer_from": "mine", "sizes": sizes}
     (folder / "suites/lent.yaml").write_text(yaml.safe_dump(lent, sort_keys=False))
-    models = STUDY["retrieval"]["models"] | {"lent": {}}
-    changed = STUDY | {"retrieval": STUDY["retrieval"] | {"models": models}}
-    (folder / "config.yaml").write_text(yaml.safe_dump(changed, sort_keys=False))
-    tables = [
-        f"results/small/retrieval/topics/lent/{size}/main/input/original/none.parquet" for size in sizes
-    ]
-    ended = run(*tables, "--keep-going")
-    assert ended.returncode == 1
-    assert [(folder / path).exists() for path in tables] == [False, True]
+    assert scored(study, "lent", sizes) == [False, True]
     said = (folder / "results/small/logs/compare_tokenizers/lent/other.log").read_text()
     assert "lent/other: its own tokenizer is not mine, which the suite names" in said
     said = (folder / "results/small/logs/compare_tokenizers/lent/bare.log").read_text()
     assert "lent/bare came without a tokenizer" in said
+
+
+def test_trap_20_sizes_of_ones_own_suite_are_not_read_with_the_tokenizer_of_another_size(study):
+    folder, _ = study
+    save_model(folder / "second", seed=6)
+    save_model(folder / "foreign", seed=7, texts=slice(5, 10))
+    sizes = {name: SUITE["sizes"]["s"] | {"path": name} for name in ("run", "second", "foreign")}
+    several = {key: value for key, value in SUITE.items() if key != "checkpoints"}
+    several |= {"name": "several", "tokenizer": "several", "sizes": sizes}
+    (folder / "suites/several.yaml").write_text(yaml.safe_dump(several, sort_keys=False))
+    assert scored(study, "several", sizes) == [True, True, False]
+    said = (folder / "results/small/logs/compare_tokenizers/several/foreign.log").read_text()
+    assert "several/foreign: its own tokenizer is not several" in said
+    assert not (folder / "results/small/compared_tokenizers/several/run.json").exists()  # nothing to compare

@@ -1,4 +1,4 @@
-"""A model whose texts are read with another suite's tokenizer must number tokens as that one does.
+"""A model whose texts are read with the tokenizer of another must number tokens as that one does.
 
 Reads <results>/tokenizers/{tokenizer}, and the tokenizer that came with the model: in <results>/models/{suite}/{size},
 or from the hub.
@@ -7,10 +7,14 @@ Writes <results>/compared_tokenizers/{suite}/{size}.json, without which nothing 
 
 
 def tokenizer_comparison(wildcards):
-    """What shows that a model and its texts have the same tokens, where the tokenizer is another suite's."""
+    """What shows that a model and its texts have the same tokens, where the tokenizer is not the model's own.
+
+    That is so where it is another suite's. Of a suite of the user's own, nothing else says that its sizes share one.
+    """
     suite = suite_of(wildcards)
     lent = suite.tokenizer_suite != suite.name and suite.source != "pretraining"
-    return "<results>/compared_tokenizers/{suite}/{size}.json".format(**wildcards) if lent else []
+    later = suite.source == "local" and wildcards.size != next(iter(suite.sizes))
+    return "<results>/compared_tokenizers/{suite}/{size}.json".format(**wildcards) if lent or later else []
 
 
 def finished(wildcards):

@@ -99,7 +99,7 @@ def compare(own: str | Path, used: str | Path, model: str, name: str) -> int:
         raise TokenizerError(
             f"{model}: its own tokenizer is not {name}, which the suite names: {len(differing)} of {len(shared)} ids "
             f"are other tokens, the first {first}, {mine[first]!r} and not {theirs[first]!r}; correct the suite's "
-            "`tokenizer`"
+            "`tokenizer`, or describe the model in a suite of its own"
         )
     return len(shared)
 
