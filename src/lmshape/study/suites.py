@@ -171,15 +171,14 @@ class Suite(Strict):
             raise ValueError("a suite with `pretraining` needs `checkpoints`: the steps to keep")
         return self
 
-    @model_validator(mode="after")
-    def counted(self) -> "Suite":
+    def require_counted(self) -> None:
+        """ConfigError where the `parameters` of a size are not those of the model that is trained here."""
         for name, size in self.sizes.items() if self.pretraining else ():
             if size.parameters != (true := self.pretraining.parameters(size)):
-                raise ValueError(
+                raise ConfigError(
                     f"suite {self.name}, size {name}: parameters is {size.parameters}, and the model that is trained "
                     f"has {true}"
                 )
-        return self
 
 
 def load_suites(folder: Path) -> dict[str, Suite]:
