@@ -34,6 +34,7 @@ def test_cells_are_written_for_readers(value, wanted):
         (-0.003461, 0.01456, ("-0.003", "0.015")),
         (0.5, 0.0, ("0.5", "0")),
         (0.5, math.nan, ("0.5", "nan")),
+        (0.5, math.inf, ("0.5", "inf")),
     ],
 )
 def test_a_value_has_the_digits_that_its_error_leaves_it(value, error, wanted):

@@ -13,7 +13,7 @@ from lmshape.report.figure_needs import Need
 from lmshape.study.grid import Grid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Figure:
     """One figure: the table it reads, what else it needs of a study, the question it answers and its words.
 
@@ -22,7 +22,7 @@ class Figure:
     """
 
     table: str
-    needs: Need
+    needs: Need = Need("")  # nothing
     question: str
     title: str
     caption: str
@@ -274,7 +274,6 @@ FIGURES: dict[str, Figure] = {
     ),
     "cost_by_rule": Figure(
         table="benchmarks",
-        needs=needs.JOBS,
         question="cost",
         title="Time and memory by rule",
         caption="Bars: the time of all jobs of a rule, added up as if they had run one after another. Points: the "

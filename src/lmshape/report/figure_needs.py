@@ -58,5 +58,4 @@ TWONN_OVER_TRAINING = Need(
     lambda grid: _states_over_training(grid) and _twonn(grid),
 )
 PRETRAINING = Need("models of a suite that the workflow trains (pretraining in its file)")
-JOBS = Need("anything")
 SIZES = Need("models of several sizes", _sizes)

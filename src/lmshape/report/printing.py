@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import floor, log10
+from math import floor, inf, log10
 
 import polars as pl
 
@@ -63,7 +63,7 @@ def write(pattern: str, row: Mapping[str, object]) -> str | None:
 
 def with_error(value: float, error: float) -> tuple[str, str]:
     """A value and its standard error, both to the error's second digit: what follows it in the value is noise."""
-    if not error > 0:
+    if not 0 < error < inf:
         return cell(value), cell(error)
     places = max(0, 1 - floor(log10(error)))
     return f"{value:,.{places}f}", f"{error:,.{places}f}"
