@@ -73,7 +73,8 @@ class Size(Strict):
     width: int = Field(gt=0, description="Width of the stored embedding table (not always the hidden size).")
     vocabulary_rows: int = Field(
         gt=0,
-        description="Rows of the embedding table, padding rows included. Both are checked when the table is read.",
+        description="Rows of the embedding table, padding rows included. It and the width are "
+        "checked when the input table is read.",
     )
     layers: int = Field(gt=0, description="Transformer blocks (of each stack, in an encoder-decoder).")
     heads: int | None = Field(
