@@ -20,6 +20,7 @@ from lmshape.files import writing
 from lmshape.inputs import packages, tokens
 from lmshape.inputs.tokens import sparse_parts, sparse_whole
 from lmshape.numerics.ranking import RetrievalError, means, with_rows
+from lmshape.text_files import read_lines
 
 
 class Pair(NamedTuple):
@@ -60,12 +61,11 @@ def find(name: str) -> Path:
 
 def read(path: str | Path) -> list[Pair]:
     """Lines of two words and a number, separated by tabs; lines that begin with # are comments."""
-    try:  # some editors begin a file with a byte order mark
-        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise WordSimilarityError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
-    places = ((f"{path} line {number}", line) for number, line in enumerate(lines, 1))
-    return [_pair(line, where) for where, line in places if line.strip() and not line.startswith("#")]
+    places = ((f"{path} line {number}", line) for number, line in enumerate(read_lines(path), 1))
+    found = [_pair(line, where) for where, line in places if line.strip() and not line.startswith("#")]
+    if not found:
+        raise WordSimilarityError(f"{path}: there is no pair of words in it")
+    return found
 
 
 def _pair(line: str, where: str) -> Pair:

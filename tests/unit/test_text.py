@@ -182,5 +182,20 @@ def test_articles_survive_writing_and_reading(tmp_path):
 def test_a_plain_file_is_parted_at_blank_lines(tmp_path):
     (tmp_path / "a.txt").write_text("one two\nthree\n\n\nfour\n")
     assert [a.text for a in text.read_plain(tmp_path / "a.txt")] == ["one two\nthree", "four"]
-    with pytest.raises(LmshapeError, match="there is no such file"):
+    with pytest.raises(LmshapeError, match="b.txt: cannot be read: No such file"):
         text.read_plain(tmp_path / "b.txt")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_plain_file_is_the_same_text_whatever_wrote_it(tmp_path, end):
+    lines = ["", "one two", "three", " ", "", "four\u2028five"]
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + end.join(lines).encode())
+    assert [a.text for a in text.read_plain(tmp_path / "a.txt")] == ["one two\nthree", "four\u2028five"]
+    assert text.read_plain(tmp_path / "a.txt")[0].title == "one two three"
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", b"\n \r\n\t\n"])
+def test_a_plain_file_without_text_is_refused_by_key_and_name(tmp_path, content):
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(LmshapeError, match="text.corpus.path: .*a.txt: there is no text in it"):
+        text.read_plain(tmp_path / "a.txt")

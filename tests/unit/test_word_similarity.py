@@ -4,6 +4,7 @@ import word_tokenizer
 from counted import matrix
 
 from lmshape import word_similarity
+from lmshape.errors import LmshapeError
 from lmshape.models.pretraining import train_byte_bpe
 from lmshape.word_similarity import CountedPairs, Pair, WordSimilarityError
 
@@ -145,13 +146,21 @@ def test_a_broken_line_is_refused_by_file_and_line(tmp_path, line):
 
 def test_bytes_that_are_not_utf8_are_refused_by_file(tmp_path):
     (tmp_path / "pairs.tsv").write_bytes("heiß\tkalt\t3\n".encode("latin-1"))
-    with pytest.raises(WordSimilarityError, match="pairs.tsv: not UTF-8"):
+    with pytest.raises(LmshapeError, match="pairs.tsv: not UTF-8: byte 0xdf at offset 3"):
         word_similarity.read(tmp_path / "pairs.tsv")
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
-    (tmp_path / "pairs.tsv").write_text("# comment\nhot\tcold\t3\n", encoding="utf-8-sig")
-    assert word_similarity.read(tmp_path / "pairs.tsv") == [Pair("hot", "cold", 3)]
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_byte_order_mark_and_line_ends_are_no_part_of_a_pair(tmp_path, end):
+    (tmp_path / "pairs.tsv").write_bytes(f"\ufeffhot\tcold\t3{end}# comment{end}{end}a\tb\t1".encode())
+    assert word_similarity.read(tmp_path / "pairs.tsv") == [Pair("hot", "cold", 3), Pair("a", "b", 1)]
+
+
+@pytest.mark.parametrize("content", ["", "\ufeff", "\n \n", "# comment\n"])
+def test_a_file_without_pairs_is_refused_by_name(tmp_path, content):
+    (tmp_path / "pairs.tsv").write_text(content, encoding="utf-8")
+    with pytest.raises(WordSimilarityError, match="pairs.tsv: there is no pair of words in it"):
+        word_similarity.read(tmp_path / "pairs.tsv")
 
 
 def test_a_path_is_taken_before_what_a_package_ships(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ import mwparserfromhell
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
 from lmshape.inputs import packages
+from lmshape.text_files import read_text
 
 WIKIPEDIA_EXTRACT = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 
@@ -133,12 +134,15 @@ def cut_tail(wikitext: str) -> str:
 
 
 def read_plain(path: Path) -> list[Article]:
-    """Articles of a plain-text file, parted by blank lines; the title is the article's first words."""
-    try:
-        blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise LmshapeError(f"text.corpus.path: {path}: there is no such file") from None
-    return [Article(" ".join(block.split()[:8]), block.strip()) for block in blocks if block.strip()]
+    """Articles of a plain-text file, parted by blank lines; the title is the article's first words.
+
+    LmshapeError where there is none.
+    """
+    blocks = re.split(r"\n\s*\n", read_text(path))
+    found = [Article(" ".join(block.split()[:8]), block.strip()) for block in blocks if block.strip()]
+    if not found:
+        raise LmshapeError(f"text.corpus.path: {path}: there is no text in it")
+    return found
 
 
 def split(found: list[Article], held_out: float) -> tuple[list[Article], list[Article]]:
