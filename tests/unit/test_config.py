@@ -329,6 +329,61 @@ def test_steps_may_be_ranges_and_checkpoints_may_lie_in_other_repositories():
         parse(Suite, suite | {"sizes": sizes, "checkpoints": given | {"hub": {1: "a/b"}}}, "s.yaml")
 
 
+def with_revisions(revision: object, hub: object = None) -> Suite:
+    """A suite of two steps whose revisions are named so."""
+    given = {"steps": [1000, 2000], "revision": revision, "hub": hub}
+    suite = {"name": "s", "title": "S", "architecture": "decoder", "tokenizer": "t", "checkpoints": given}
+    facts = {"parameters": 1, "width": 1, "vocabulary_rows": 1, "layers": 1, "hub": "a/final"}
+    return parse(Suite, suite | {"sizes": {"1b": facts}}, "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("revision", "hub", "expected"),
+    [
+        ("step{step:06d}", None, [("a/final", "step001000"), ("a/final", "step002000")]),
+        ({1000: "step1000-tokens4B", 2000: "step2000-tokens8B"}, None,
+         [("a/final", "step1000-tokens4B"), ("a/final", "step2000-tokens8B")]),
+        ("main", {1000: "a/first", 2000: "a/second"}, [("a/first", "main"), ("a/second", "main")]),
+        ("{{x}}{step}", "a/steps", [("a/steps", "{x}1000"), ("a/steps", "{x}2000")]),
+    ],
+)  # fmt: skip
+def test_revisions_are_named_by_a_pattern_or_one_by_one(revision, hub, expected):
+    checkpoints = with_revisions(revision, hub).checkpoints
+    assert [checkpoints.source("a/final", step) for step in (1000, 2000)] == expected
+
+
+@pytest.mark.parametrize(
+    "slip",
+    ["step{step}-tokens{tokens}B", "checkpoint-{steps}", "checkpoint-{step", "step}", "step{}", "{0}", "{step.real}",
+     "{step:s}", "{step:{width}}", "{step:1000000000000}", "{step:.0e}"],
+)  # fmt: skip
+def test_a_slip_in_a_pattern_of_revisions_is_refused_by_its_key(slip):
+    with pytest.raises(
+        ConfigError,
+        match=r"checkpoints\.revision\S*: in braces there can be `\{step\}` and no more.*given: '",
+    ):
+        with_revisions(slip)
+
+
+@pytest.mark.parametrize(
+    ("revision", "hub", "said"),
+    [
+        ("main", None, r"checkpoints\.revision\S*: without `\{step\}` in it.*\(1000: \.\.\.\)"),
+        ("main", "a/steps", r"checkpoints\.revision\S*: without `\{step\}` in it"),
+        ("{{step}}", None, r"checkpoints\.revision\S*: without `\{step\}` in it"),
+        ("", None, r"checkpoints\.revision\S*: "),
+        ({1000: "a"}, None, r"checkpoints\.revision\S*: a mapping must have each of the steps"),
+        ({2000: "b", 1000: "a"}, None, r"checkpoints\.revision\S*: a mapping must have each.*, in their order"),
+        ({1000: "a", 2000: "a"}, None, "checkpoints: steps 1000 and 2000 are both revision a of the model's own"),
+        ("main", {1000: "a/b", 2000: "a/b"}, "checkpoints: steps 1000 and 2000 are both revision main of a/b"),
+    ],
+)  # fmt: skip
+def test_no_two_steps_are_one_revision(revision, hub, said):
+    """A revision without the step would give the finished model's numbers for every step."""
+    with pytest.raises(ConfigError, match=said):
+        with_revisions(revision, hub)
+
+
 def test_unreadable_yaml_is_named(tmp_path):
     (tmp_path / "broken.yaml").write_text("a: [1,")
     with pytest.raises(ConfigError, match=r"broken\.yaml: not valid YAML"):

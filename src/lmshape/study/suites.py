@@ -1,14 +1,18 @@
 """What `suites/<name>.yaml` may say: a family of models, where it comes from and what it looks like."""
 
+import re
 from pathlib import Path
-from typing import Literal
+from string import Formatter
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lmshape.errors import ConfigError
 from lmshape.study.strict import Name, Strict, parse, read_yaml
 
 Architecture = Literal["decoder", "encoder", "encoder-decoder"]
+Revision = Annotated[str, Field(min_length=1)]  # the hub would take none for `main`
+PADDING = re.compile(r"(0?[0-9]{1,2})?d?")  # of a step, as in {step:06d}
 
 
 class Steps(Strict):
@@ -25,13 +29,15 @@ class Checkpoints(Strict):
     steps: list[int | Steps] = Field(
         min_length=1, description="Training steps, ascending: numbers, and ranges, which become numbers."
     )
-    revision: str = Field(
-        "step{step}",
-        description="The hub's name of a step's revision, or the name of its folder in the model's.",
-    )
     hub: str | dict[int, str] | None = Field(
         None,
         description="Repository (or folder) of the checkpoints, or of each step, where it is not the model's own.",
+    )
+    revision: Revision | dict[int, Revision] = Field(
+        "step{step}",
+        description="The hub's name of a step's revision, or the name of its folder in the model's: a pattern with "
+        "`{step}` in it, or, where the names hold more than the step, the name of each step. One name will do for "
+        "all where `hub` has a repository for each.",
     )
 
     @field_validator("steps")
@@ -48,18 +54,53 @@ class Checkpoints(Strict):
             raise ValueError("steps must ascend without repeats, from 0 or more")
         return steps
 
-    @model_validator(mode="after")
-    def placed(self) -> "Checkpoints":
-        if isinstance(self.hub, dict) and list(self.hub) != self.steps:
+    @field_validator("hub", "revision")
+    @classmethod
+    def of_each(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, dict) and list(given) != info.data.get("steps", list(given)):
             raise ValueError(
-                "hub must name a repository for each of the steps, in their order, or one for all"
+                "a mapping must have each of the steps, in their order, or give one name for all"
             )
+        return given
+
+    @field_validator("revision")
+    @classmethod
+    def with_the_step(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, str) and not _holds_step(given) and not isinstance(info.data.get("hub"), dict):
+            raise ValueError(
+                "without `{step}` in it, every step is one and the same model: put it there, or name the revision of "
+                f"each step in a mapping ({info.data.get('steps', [1000])[0]}: ...)"
+            )
+        return given
+
+    @model_validator(mode="after")
+    def apart(self) -> "Checkpoints":
+        """Two steps are never one revision: its numbers would be given for both."""
+        steps: dict[tuple[str, str], int] = {}
+        for step in self.steps:
+            if (first := steps.setdefault(source := self.source("the model's own", step), step)) != step:
+                raise ValueError(f"steps {first} and {step} are both revision {source[1]} of {source[0]}")
         return self
 
     def source(self, model: str, step: int) -> tuple[str, str]:
         """(repository, revision) of a step, given the repository, or the folder, of the finished model."""
         repository = self.hub[step] if isinstance(self.hub, dict) else self.hub or model
-        return repository, self.revision.format(step=step)
+        named = self.revision[step] if isinstance(self.revision, dict) else self.revision.format(step=step)
+        return repository, named
+
+
+def _holds_step(pattern: str) -> bool:
+    """Whether a pattern of revisions has the step in it; ValueError if it has anything else in braces."""
+    slip = (
+        "in braces there can be `{step}` and no more; where a name holds more, name the revision of each step"
+    )
+    try:
+        fields = [part[1:] for part in Formatter().parse(pattern) if part[1] is not None]
+    except ValueError as error:
+        raise ValueError(slip) from error
+    if not all(name == "step" and PADDING.fullmatch(padding) for name, padding, _ in fields):
+        raise ValueError(slip)
+    return bool(fields)
 
 
 class Size(Strict):
