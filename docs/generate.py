@@ -18,8 +18,9 @@ Written by `python docs/generate.py` from `src/lmshape/study/config.py` and `sui
 
 A study is one YAML file: `config.yaml`, or the one that `--configfile` names, which is used whole and alone.
 `--config key=value` replaces one top-level key of it. A suite, a family of models, is one file in `suites/`.
-Unknown keys are refused. Editors that know JSON Schema can check studies against `docs/study.schema.json` and suites
-against `docs/suite.schema.json`.
+Unknown keys and keys given twice are refused, with their line. What is written is what is meant: `010` is ten where a
+number is wanted, and `1.10`, `no` or `2026-11-30` is a name where a name is. Editors that know JSON Schema can check
+studies against `docs/study.schema.json` and suites against `docs/suite.schema.json`.
 """
 
 

@@ -18,7 +18,7 @@ STUDY = {
     [
         (
             {"seds": [0]},
-            "retrieval.seds: there is no such key; did you mean `seeds`? allowed: ablations, bootstrap",
+            "retrieval.seds (line 9): there is no such key; did you mean `seeds`? allowed: ablations, bootstrap",
         ),
         (
             {"models": {"minilmm": {}}},

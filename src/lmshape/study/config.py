@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from lmshape.errors import ConfigError
+from lmshape.study import yaml_files
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
-from lmshape.study.strict import Name, Strict, parse, read_yaml
+from lmshape.study.strict import Name, Strict, parse
 
 
 class Selection(Strict):
@@ -257,7 +258,11 @@ def load_study(changes: dict[str, Any], default: Path, files: Sequence[str | Pat
         raise ConfigError(f"--configfile: give one study, not {names} (targets go before --configfile)")
     file = Path(files[0]) if files else default
     given = f" with --config {' '.join(changes)}" if changes else ""
-    return parse(Study, {**read_yaml(file), **changes}, f"{file.name}{given}")
+
+    def line(place: tuple[str | int, ...]) -> int | None:
+        return None if place[0] in changes else yaml_files.line_of(file, place)
+
+    return parse(Study, {**yaml_files.read(file), **changes}, f"{file.name}{given}", line)
 
 
 def own_files(study: Study) -> dict[str, list[str]]:

@@ -1,15 +1,15 @@
-"""YAML files as typed sections that are closed to unknown keys; every mistake is named with what is allowed."""
+"""Sections of settings that are typed and closed to unknown keys; every mistake is named with what is allowed."""
 
 import difflib
 import re
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmshape.errors import ConfigError
 
+Line = Callable[[tuple[str | int, ...]], int | None]  # the line of a file that a key is in, if a file has it
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # they are parts of paths
 
 # In place of messages that speak of how it is checked; `Name` has the only pattern, and no list needs more than one.
@@ -17,20 +17,25 @@ IN_WORDS = {
     "string_pattern_mismatch": "a name is made of letters (a to z), digits, `.`, `_` and `-`, and begins with a "
     "letter or a digit",
     "too_short": "give at least one",
+    "string_type": "a text is wanted, in quotes where it could be taken for something else",
+    **dict.fromkeys(
+        ("int_parsing", "int_type", "int_from_float"), "a whole number is wanted, of the digits 0 to 9"
+    ),
+    **dict.fromkeys(
+        ("float_parsing", "float_type"), "a number is wanted, with a decimal point where it has decimals"
+    ),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false is wanted"),
     "union_tag_not_found": "there is no `source` in it",
 }
 
 # Parts of a place that are no keys: which type was tried there
 CHECKED = re.compile(r"\[key\]|(list|literal)\[.*\]")
 
-# libyaml's, ten times as fast, where PyYAML was built with it
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 class Strict(BaseModel):
     """A section that refuses keys it does not know, and what a list says twice."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @field_validator("*")
     @classmethod
@@ -42,34 +47,25 @@ class Strict(BaseModel):
         return given
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file."""
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: expected a mapping of keys to values")
-    return content
-
-
-def parse(model: type[BaseModel], content: dict[str, Any], source: str) -> Any:
-    """`content` as a `model`; ConfigError lists every mistake with its key and what is allowed there."""
+def parse(
+    model: type[BaseModel], content: dict[str, Any], source: str, line: Line = lambda place: None
+) -> Any:
+    """`content` as a `model`; ConfigError lists every mistake with its key, its line and what is allowed there."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        lines = [f"  {describe(model, mistake)}" for mistake in error.errors()]
+        lines = [f"  {describe(model, mistake, line)}" for mistake in error.errors()]
         raise ConfigError("\n".join([f"{source} cannot be used:", *lines])) from None
 
 
-def describe(model: type[BaseModel], mistake: dict[str, Any]) -> str:
-    """One line for one mistake: the key, what is wrong, and what would be right."""
-    where = ".".join(str(part) for part in mistake["loc"] if not CHECKED.fullmatch(str(part))) or "the file"
+def describe(model: type[BaseModel], mistake: dict[str, Any], line: Line) -> str:
+    """One line for one mistake: the key, where it is, what is wrong, and what would be right."""
+    place = mistake["loc"]
+    where = ".".join(str(part) for part in place if not CHECKED.fullmatch(str(part))) or "the file"
+    if place and (number := line(place)):
+        where += f" (line {number})"
     if mistake["type"] == "extra_forbidden":
-        allowed = keys_at(model, mistake["loc"][:-1])
-        return f"{where}: there is no such key{closest(str(mistake['loc'][-1]), allowed)}"
+        return f"{where}: there is no such key{closest(str(place[-1]), keys_at(model, place[:-1]))}"
     message = IN_WORDS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
     given = "" if mistake["type"] == "missing" else f" (given: {mistake['input']!r})"
     return f"{where}: {message}{given if len(given) < 80 else ''}"

@@ -1,6 +1,7 @@
 """What `suites/<name>.yaml` may say: a family of models, where it comes from and what it looks like."""
 
 import re
+from functools import partial
 from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal
@@ -8,7 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lmshape.errors import ConfigError
-from lmshape.study.strict import Name, Strict, parse, read_yaml
+from lmshape.study import yaml_files
+from lmshape.study.strict import Name, Strict, parse
 
 Architecture = Literal["decoder", "encoder", "encoder-decoder"]
 Revision = Annotated[str, Field(min_length=1)]  # the hub would take none for `main`
@@ -227,7 +229,7 @@ def load_suites(folder: Path) -> dict[str, Suite]:
     """Every suite described in `folder`, by name."""
     suites = {}
     for path in sorted(folder.glob("*.yaml")):
-        suite = parse(Suite, read_yaml(path), str(path.name))
+        suite = parse(Suite, yaml_files.read(path), path.name, partial(yaml_files.line_of, path))
         if suite.name != path.stem:
             raise ConfigError(
                 f"{path.name}: name is {suite.name!r}; it must be {path.stem!r}, as the file is"
