@@ -31,6 +31,7 @@ pathvars:
     benchmarks=f"results/{STUDY.study}/benchmarks",
 
 
+include: "workflow/rules/running.smk"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/study.smk"
 include: "workflow/rules/corpus.smk"

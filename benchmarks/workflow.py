@@ -5,7 +5,9 @@ an error if parsing or the dry run takes longer than a user should wait, or if p
 
 A small job is one of `retrieve` in the study of the tests: a table of 300 rows and 16 columns on seventy short texts.
 `script_seconds_per_job` is its script from the start of Python to its end, nearly all of it imports;
-`overhead_seconds_per_job` is what Snakemake adds before and after.
+`overhead_seconds_per_job` is what Snakemake adds before and after. `main_seconds_per_job` is the CPU time of
+Snakemake's own process for every job of a bare Snakefile, at 300 and at 3,000 jobs: it must not grow with the jobs
+done, nor be more than a twentieth of what small jobs take. `unmended` is without `lmshape.jobs.scheduler`.
 """
 
 import re
@@ -26,6 +28,8 @@ import small_study  # noqa: E402
 HEAVY = {"torch", "transformers", "mteb", "scipy", "seaborn", "polars"}
 PARSE_LIMIT = 3.0  # seconds
 DRY_RUN_LIMIT = 60.0
+MAIN_LIMIT = 0.05  # of the CPU time of a study of small jobs
+JOBS = (300, 3000)
 COMBINATIONS = 10_000
 STUDY = {
     "study": "large",
@@ -41,12 +45,16 @@ BARE = """
 rule all:
     input: expand("gathered/{group}", group=range(100))
 rule gather:
-    input: lambda wildcards: expand("made/{group}/{number}", group=wildcards.group, number=range(JOBS // 100))
+    input: lambda wildcards: expand("made/{group}/{number}", group=wildcards.group, number=range(COUNT // 100))
     output: "gathered/{group}"
     shell: "touch {output}"
 rule make:
     output: "made/{group}/{number}"
     shell: "touch {output}"
+"""
+TOLD = """
+import threading, time
+onsuccess: print("main:", time.process_time(), threading.active_count(), flush=True)
 """
 
 
@@ -81,6 +89,25 @@ def small_jobs(folder: Path) -> tuple[float, float]:
     return sum(script) / len(script), (seconds - idle - sum(script)) / len(script)
 
 
+def bare(folder: Path, jobs: int, more: str = "") -> Path:
+    """A new folder with the bare Snakefile of so many jobs, and `more` lines in it."""
+    folder.mkdir()
+    (folder / "Snakefile").write_text(more + BARE.replace("COUNT", str(jobs)))
+    return folder
+
+
+def main_process(folder: Path, jobs: int, mended: bool = True) -> dict[str, float]:
+    """Seconds of CPU that Snakemake's own process takes for each of so many jobs, and its threads at the end."""
+    rounds = f"include: {str(ROOT / 'workflow/rules/running.smk')!r}\n" if mended else ""
+    profile = ("--workflow-profile", str(ROOT / "profiles/default"))
+    said = [
+        snakemake(bare(folder / f"{name}-{jobs}-{mended}", count, rounds + TOLD), "--cores", "2", *profile)[1]
+        for name, count in (("idle", 100), ("busy", 100 + jobs))
+    ]
+    idle, busy = (re.search(r"main: (\S+) (\d+)", each).groups() for each in said)
+    return {"seconds": (float(busy[0]) - float(idle[0])) / jobs, "threads": int(busy[1])}
+
+
 def job_counts(said: str) -> dict[str, int]:
     """Jobs by rule, and in `total`, as a dry run lists them."""
     return {rule: int(count) for rule, count in re.findall(r"(?m)^(\w+) +(\d+)$", said)}
@@ -98,10 +125,11 @@ def main(folder: Path) -> None:
     jobs = job_counts(said)
     if jobs["retrieve"] < COMBINATIONS:
         raise SystemExit(f"the study has {jobs['retrieve']} combinations, fewer than {COMBINATIONS}")
-    (folder / "bare").mkdir()
-    (folder / "bare/Snakefile").write_text(BARE.replace("JOBS", str(jobs["total"])))
-    peer, _ = snakemake(folder / "bare", "--dry-run", "--quiet", "rules")
+    peer, _ = snakemake(bare(folder / "bare", jobs["total"]), "--dry-run", "--quiet", "rules")
     script, overhead = small_jobs(folder / "small")
+    own = {count: main_process(folder, count) for count in JOBS}
+    chained = main_process(folder, JOBS[0], mended=False)
+    share = own[JOBS[-1]]["seconds"] / (own[JOBS[-1]]["seconds"] + script)
     measure.report(
         "workflow",
         seconds,
@@ -114,10 +142,16 @@ def main(folder: Path) -> None:
         parse_seconds=parse,
         script_seconds_per_job=script,
         overhead_seconds_per_job=overhead,
+        main_seconds_per_job={count: each["seconds"] for count, each in own.items()},
+        main_threads={count: each["threads"] for count, each in own.items()},
+        main_share=share,
+        unmended={JOBS[0]: chained},
     )
     for what, found, limit in (("parsing", parse, PARSE_LIMIT), ("the dry run", seconds, DRY_RUN_LIMIT)):
         if found > limit:
             raise SystemExit(f"{what} takes {found:.1f} s, more than {limit:.0f}")
+    if share > MAIN_LIMIT:
+        raise SystemExit(f"Snakemake's own process takes {share:.0%} of the CPU time of small jobs")
 
 
 if __name__ == "__main__":
