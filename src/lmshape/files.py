@@ -1,11 +1,20 @@
 """Writing results so that a reader never meets half of one."""
 
+import errno
+import logging
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+# What file systems answer that have no fsync, of folders (CIFS, shared folders of virtual machines) or of anything
+# (some in user space): they do what they can without being asked. EIO and a full disk are failures.
+NO_FSYNC = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+NO_READING = {errno.EACCES, errno.EPERM}  # of a folder that one may only write to
+NO_LINKS = {errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 @contextmanager
@@ -13,12 +22,12 @@ def writing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary name beside `path`; rename it to `path` if the block succeeds, remove it if not.
 
     The block may write a file or make a folder there. A job that is killed leaves the temporary name behind and
-    never a truncated `path`; the name tells the processes of several machines apart.
+    never a truncated `path`. No two writers share a name, of whatever machine, container or thread.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.part")
-    remove(temporary)
+    # a part of the name, as file systems take 255 bytes: 50 characters are 200 at most
+    temporary = path.with_name(f".{path.name[:50]}.{os.urandom(8).hex()}.part")
     try:
         yield temporary
         put(temporary, path)
@@ -42,12 +51,31 @@ def put(made: Path, path: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Wait until a file's content, or a folder's list of names, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Wait until a file's content, or a folder's list of names, is on the disk, where its file system can say so."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        if path.is_dir() and error.errno in NO_READING:
+            return
+        raise
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NO_FSYNC:
+            raise
     finally:
         os.close(descriptor)
+
+
+def link_or_copy(target: Path, path: Path) -> None:
+    """Make `path` a link to a file; a copy of it where the file system has no links (exFAT, some network mounts)."""
+    try:
+        path.symlink_to(target.resolve())
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        log.info("%s: copied, as there can be no link to it (%s)", target, error.strerror)
+        shutil.copyfile(target, path)
 
 
 def remove(path: Path) -> None:

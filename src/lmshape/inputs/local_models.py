@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 from lmshape.errors import LmshapeError
+from lmshape.files import link_or_copy
 from lmshape.inputs import packages, revisions
 
 MODEL_FILES = (
@@ -51,7 +52,7 @@ def link(path: str | Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     digest = hashlib.sha256()
     for file in found:
-        (folder / file.name).symlink_to(file.resolve())
+        link_or_copy(file, folder / file.name)
         with file.open("rb") as content:
             digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
     revisions.write(folder, str(path), "local", f"sha256:{digest.hexdigest()[:16]}")
@@ -62,7 +63,7 @@ def copy(package: str, path: str, folder: Path) -> None:
     source = packages.file(package, path)
     folder.mkdir(parents=True)
     for found in files(source):
-        shutil.copy(found, folder)
+        shutil.copyfile(found, folder / found.name)  # content alone: not every file system has modes to copy
     distribution = importlib.metadata.packages_distributions()[package][0]
     version = importlib.metadata.version(distribution)
     revisions.write(folder, distribution, version, f"{distribution} {version}")
