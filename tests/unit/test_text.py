@@ -1,8 +1,6 @@
-"""Markup out, prose in; and which articles are held out."""
+"""Where text comes from, and which articles are held out."""
 
-import bz2
 import hashlib
-import io
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,80 +9,6 @@ import pytest
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs import text
-
-PAGE = """{{Infobox animal|name=Cat}}
-'''Cat''' is a [[domestic animal|small animal]].<ref name="a" /> It purrs<ref>{{cite|x}}</ref> often.<!-- no -->
-[[File:cat.jpg|thumb|A cat, [[sitting]].]]
-It has <math>4</math> legs &amp; <b>whiskers</b>, see [https://example.org the site].
-{| class="wikitable"
-|-
-| a || b
-|}
-== Diet ==
-<source lang="python">print("meow")</source>Cats eat fish.
-<gallery>File:a.jpg|A</gallery>
-== See also ==
-* [[Dog]]
-[[Category:Cats]]
-"""
-
-
-def test_clean_keeps_prose_and_nothing_else():
-    assert text.clean(PAGE).splitlines() == [
-        "Cat is a small animal. It purrs often.",
-        "It has legs & whiskers, see the site.",
-        "Cats eat fish.",
-    ]
-
-
-def test_lines_of_a_table_that_is_never_closed_are_dropped():
-    broken = "Good line of prose.\n{| class=wikitable\n| bgcolor=lime | QF\nAnother good line."
-    assert text.clean(broken).splitlines() == ["Good line of prose.", "Another good line."]
-
-
-def dump(*pages: str) -> io.BytesIO:
-    return io.BytesIO(f"<mediawiki>{''.join(pages)}</mediawiki>".encode())
-
-
-def page(title: str, body: str, extra: str = "") -> str:
-    return f"<page><title>{title}</title>{extra}<revision><text>{body}</text></revision></page>"
-
-
-LONG = "A sentence about something. " * 20
-
-
-def test_redirects_talk_and_stubs_are_left_out():
-    pages = [
-        page("Kept", LONG),
-        page("Old name", "#REDIRECT [[Kept]]" + LONG),
-        page("Older name", LONG, '<redirect title="Kept" />'),
-        page("Talk:Kept", LONG),
-        page("Stub", "Short."),
-    ]
-    assert [article.title for article in text.read_dump(dump(*pages))] == ["Kept"]
-
-
-def test_a_dump_cut_off_in_a_page_gives_the_pages_before():
-    whole = dump(page("First", LONG), page("Second", LONG)).getvalue()
-    cut = whole[: whole.index(b"Second") + 20]
-    assert [article.title for article in text.read_dump(io.BytesIO(cut))] == ["First"]
-
-
-def test_a_dump_that_is_not_xml_is_an_error():
-    with pytest.raises(LmshapeError, match="not readable XML"):
-        list(text.read_dump(io.BytesIO(b"<mediawiki><page></wrong></mediawiki>")))
-
-
-def test_the_wikipedia_extract_is_english_prose(tmp_path):
-    path = text.packages.file("gensim", text.WIKIPEDIA_EXTRACT)
-    with bz2.open(path) as file:
-        articles = [article for _, article in zip(range(6), text.read_dump(file), strict=False)]
-    assert articles[0].title == "Anarchism"
-    assert articles[1].text.startswith("Autism is a neurodevelopmental disorder")
-    joined = "\n".join(article.text for article in articles)
-    assert not any(mark in joined for mark in ("{{", "[[", "<ref", "http", "|thumb", "Category:"))
-    assert joined.count(" the ") / len(joined.split()) > 0.03
-
 
 # --- downloads -----------------------------------------------------------------------------------------
 
@@ -159,7 +83,10 @@ def test_a_file_that_the_server_lacks_or_a_server_that_is_gone_is_named(server, 
 
 
 def test_enwik8_is_read_out_of_its_archive(tmp_path):
-    whole = dump(page("First", LONG), page("Second", LONG)).getvalue()
+    pages = [
+        f"<page><title>{t}</title><text>{'Some prose. ' * 30}</text></page>" for t in ("First", "Second")
+    ]
+    whole = f"<mediawiki>{''.join(pages)}</mediawiki>".encode()
     with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
         archive.writestr("enwik8", whole[: whole.index(b"Second") + 20])  # it ends within a page
     assert [article.title for article in text.articles("enwik8", tmp_path / "enwik8.zip")] == ["First"]
@@ -171,6 +98,23 @@ def test_the_split_is_by_article_and_even():
     assert len(held_out) == 20 and len(train) == 80
     assert not {a.title for a in train} & {a.title for a in held_out}
     assert max(int(b.title) - int(a.title) for a, b in zip(held_out, held_out[1:], strict=False)) == 5
+
+
+@pytest.mark.parametrize("percent", [1, 7, 29, 57, 58, 99, 100])
+def test_the_share_that_is_held_out_is_the_one_written(percent):
+    train, held_out = text.split([text.Article(str(i), "x") for i in range(100)], percent / 100)
+    assert (len(held_out), len(train)) == (percent, 100 - percent)
+
+
+@pytest.mark.parametrize(("articles", "share", "needed"), [(1, 0.99, 2), (4, 0.2, 5), (33, 0.03, 34)])
+def test_a_share_that_holds_nothing_out_is_refused_by_key(articles, share, needed):
+    found = [text.Article(str(i), "x") for i in range(articles)]
+    with pytest.raises(
+        LmshapeError, match=f"text.held_out: {share} of {articles} .* at least {needed} articles"
+    ):
+        text.split(found, share)
+    train, held_out = text.split([*found, text.Article("more", "x")], share)
+    assert len(held_out) == 1 and train
 
 
 def test_articles_survive_writing_and_reading(tmp_path):
