@@ -7,6 +7,13 @@ from lmshape.errors import LmshapeError
 
 MARK = "\ufeff"
 MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\3\4": "zip",
+    b"BZh9": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
 
 
 class TextFileError(LmshapeError):
@@ -37,6 +44,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 def _decode(part: bytes, place: int, path: str | Path) -> str:
     """Bytes that begin at `place` of a file, as text."""
+    if place == 0 and (packed := next((PACKED[mark] for mark in PACKED if part.startswith(mark)), None)):
+        raise TextFileError(f"{path}: packed with {packed}, by its first bytes; unpack it")
     if place == 0 and (marked := next((MARKS[mark] for mark in MARKS if part.startswith(mark)), None)):
         raise TextFileError(f"{path}: not UTF-8 but {marked}, by its first bytes; {_convert(marked)}")
     try:

@@ -149,22 +149,27 @@ def test_an_export_keeps_its_source_revision_and_self_match_policy(tmp_path):
     ("file", "content", "message"),
     [
         ("corpus.jsonl", '{"_id": "a", "text": "x"}\n{"_id": "b", "text": ', "corpus.jsonl line 2: not JSON"),
+        ("corpus.jsonl", '[{"_id": "a",\n"text": "x"}]', "line 1: not JSON: Expecting property name enclosed in"),
         ("corpus.jsonl", '["a"]', "line 1: expected an object"),
-        ("corpus.jsonl", '{"_id": 7, "text": "x"}', "line 1: _id must be a string, not 7"),
+        ("corpus.jsonl", "[" * 100_000, "line 1: maximum recursion depth"),
+        ("corpus.jsonl", f'{{"_id": {"1" * 5000}}}', "line 1: Exceeds the limit (4300 digits)"),
+        ("corpus.jsonl", '{"_id": 7, "text": "x"}', "line 1: _id must be a string, in quotes, not 7"),
+        ("corpus.jsonl", '{"id": "7", "text": "x"}', "line 1: _id must be a string, in quotes, not null"),
         ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: _id is empty"),
-        ("corpus.jsonl", '{"_id": "a", "title": "x"}', "line 1: text must be a string, not null"),
+        ("corpus.jsonl", '{"_id": "a\\tb", "text": "x"}', "line 1: _id 'a\\tb' holds a tab or a line end"),
+        ("corpus.jsonl", '{"_id": "a", "title": "x"}', "line 1: text must be a string, in quotes, not null"),
+        ("corpus.jsonl", '{"_id": "a", "text": NaN}', "line 1: text must be a string, in quotes, not NaN"),
+        ("corpus.jsonl", f'{{"_id": "a", "text": {[1] * 500}}}', "in quotes, not [1, 1, "),
+        ("corpus.jsonl", '{"_id": "a", "text": "", "title": ["x"]}', 'title must be a string, in quotes, not ["x"]'),
+        ("corpus.jsonl", '{"_id": "a", "text": "", "text": "x"}', "line 1: the key 'text' is there twice"),
         ("corpus.jsonl", '{"_id": "a", "text": "\\ud800"}', "line 1: text is not valid Unicode"),
         ("corpus.jsonl", '{"_id": "a", "text": ""}\n\n{"_id": "a", "text": ""}', "line 3: _id 'a' was"),
         ("corpus.jsonl", "\n", "corpus.jsonl: empty"),
+        ("corpus.jsonl", '{"_id": "a", "text": ""}', "none of the judged documents is in corpus.jsonl, as 'd1'"),
         ("queries.jsonl", '{"_id": "q1"}', "queries.jsonl line 1: text must be a string"),
-        ("qrels/test.tsv", "q1\td1\t1\n", "test.tsv line 1: expected the header"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "no judgements"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1 d1 1\n", "line 2: expected three fields"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq9\td1\t1\n", "line 2: query 'q9' is not in"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td1\t2\n", "line 3: document 'd1'"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t0.5\n", "qrels/test.tsv line 2: score must"),
-        ("qrels/test.tsv", f"query-id\tcorpus-id\tscore\nq1\td1\t{2**63}\n", "line 2: score 9223372036854775808 is"),
-        ("qrels/test.tsv", f"query-id\tcorpus-id\tscore\nq1\td1\t{~(2**63)}\n", "score -9223372036854775809 is"),
+        ("queries.jsonl", "", "queries.jsonl: empty"),
+        ("dataset.json", "{", "dataset.json: not JSON"),
+        ("dataset.json", "[]", "dataset.json: expected an object"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_refused_by_file_and_line(folder, file, content, message):
@@ -172,6 +177,104 @@ def test_a_broken_file_is_refused_by_file_and_line(folder, file, content, messag
     with pytest.raises(DatasetError) as refusal:
         datasets.read(folder)
     assert message in str(refusal.value)
+
+
+HEADER = "query-id\tcorpus-id\tscore\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "test.tsv: expected the header"),
+        ("q1\td1\t1\n", "test.tsv line 1: expected the header"),
+        ("query_id\tcorpus_id\tscore\nq1\td1\t1\n", "line 1: expected the header"),
+        ("q1 0 d1 1\nq2 0 d2 1\n", "lines of TREC's kind (query, 0, document, grade)"),
+        ("q1\t0\td1\t1\n", "lines of TREC's kind (query, 0, document, grade)"),
+        (HEADER, "no judgements"),
+        (HEADER + "q1 d1 1\n", "line 2: expected three fields"),
+        (HEADER + "q1\td1\t1\t\n", "line 2: expected three fields"),
+        (HEADER + "q9\td1\t1\n", "line 2: query 'q9' is not in"),
+        (HEADER + '"q1"\td1\t1\n', "line 2: query '\"q1\"' is not in"),
+        (HEADER + 'q1\t"d1"\t1\n', "document '\"d1\"' is not in corpus.jsonl, but 'd1' is"),
+        (HEADER + "q1\td2\t1\nq1\td1 \t1\n", "document 'd1 ' is not in corpus.jsonl, but 'd1' is"),
+        (HEADER + "q1\td1\t1\nq1\td1\t2\n", "line 3: document 'd1' has grade 2 for query 'q1', and 1 in a line bef"),
+        (HEADER + "q1\td9\t1\n", "none of the judged documents is in corpus.jsonl, as 'd9' is not"),
+    ],
+)  # fmt: skip
+def test_judgements_that_cannot_be_meant_are_refused_by_line(folder, content, message):
+    (folder / "qrels/test.tsv").write_text(content)
+    with pytest.raises(DatasetError) as refusal:
+        datasets.read(folder)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "grade"), [("2", 2), ("1.0", 1), ("-3.000", -3), ("07", 7), ("4.", 4), ("-0", 0)]
+)
+def test_a_grade_may_have_a_decimal_point_where_it_is_whole(folder, written, grade):
+    (folder / "qrels/test.tsv").write_text(f"{HEADER}q1\td1\t{written}\n")
+    assert datasets.read(folder).qrels == {"q1": {"d1": grade}}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "0.5",
+        "1_0",
+        " 1",
+        "1 ",
+        " +1",
+        "+1",
+        "１",
+        "١",
+        "²",
+        "1e0",
+        "inf",
+        "nan",
+        "",
+        "x",
+        "0x1",
+        "1,0",
+        "--1",
+        "1.0.0",
+    ],
+)
+def test_what_is_no_whole_number_to_everyone_is_no_grade(folder, written):
+    (folder / "qrels/test.tsv").write_text(f"{HEADER}q1\td1\t1\nq1\td2\t{written}\n")
+    with pytest.raises(
+        DatasetError, match="qrels/test.tsv line 3: score must be a whole number of the digits"
+    ):
+        datasets.read(folder)
+
+
+@pytest.mark.parametrize("grade", [2**63, ~(2**63), 10**29])
+def test_a_grade_beyond_64_bits_is_refused(folder, grade):
+    (folder / "qrels/test.tsv").write_text(f"{HEADER}q1\td1\t{grade}\n")
+    with pytest.raises(DatasetError, match=f"line 2: score {grade} is beyond 64 bits"):
+        datasets.read(folder)
+
+
+def test_a_line_of_judgements_may_be_there_twice(folder):
+    expected = datasets.read(folder)
+    with (folder / "qrels/test.tsv").open("a") as file:
+        file.write("q1\td1\t2\n")
+    assert datasets.read(folder) == expected
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_lines_may_end_as_on_any_system(folder, end):
+    expected = datasets.read(folder)
+    for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        content = (folder / file).read_text(encoding="utf-8").replace("\n", end)
+        (folder / file).write_bytes(content.encode())
+    assert datasets.read(folder) == expected
+
+
+@pytest.mark.parametrize("id", ["a\tb", "a\nb", "a\r"])
+def test_an_id_that_no_line_of_judgements_can_hold_is_not_written(tmp_path, id):
+    with pytest.raises(DatasetError, match="holds a tab or a line end"):
+        datasets.write(Dataset([Document(id, "", "x")], {"q": "x"}, {"q": {id: 1}}), tmp_path / "set")
+    assert not (tmp_path / "set").exists()
 
 
 @pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
@@ -184,7 +287,7 @@ def test_a_missing_file_is_refused_by_name(folder, file):
 @pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
 def test_bytes_that_are_not_utf8_are_refused(folder, file):
     (folder / file).write_bytes((folder / file).read_bytes() + b"\xff")
-    with pytest.raises(DatasetError, match=f"{file}: not UTF-8"):
+    with pytest.raises(LmshapeError, match=f"{file}: not UTF-8"):
         datasets.read(folder)
 
 

@@ -1,7 +1,9 @@
 """Text as people's programs write it: marks, line ends, and encodings that are not UTF-8."""
 
 import codecs
+import importlib
 import json
+import zipfile
 
 import pytest
 
@@ -63,6 +65,20 @@ def test_another_encoding_is_refused_by_file_and_byte(given, encoding, said):
     text = "first line\nsecond früher"
     with pytest.raises(TextFileError, match=rf"given\.txt: {said}"):
         list(read_lines(given(text.encode(encoding))))
+
+
+@pytest.mark.parametrize(
+    ("module", "said"), [("gzip", "gzip"), ("bz2", "bzip2"), ("lzma", "xz"), ("zipfile", "zip")]
+)
+def test_a_packed_file_is_named_as_such(given, tmp_path, module, said):
+    if module == "zipfile":
+        with zipfile.ZipFile(tmp_path / "given.txt", "w") as archive:
+            archive.writestr("a.txt", "text")
+        content = (tmp_path / "given.txt").read_bytes()
+    else:
+        content = importlib.import_module(module).compress(b"text")
+    with pytest.raises(TextFileError, match=f"given.txt: packed with {said}, by its first bytes; unpack it"):
+        read_text(given(content))
 
 
 def test_the_place_of_a_byte_is_the_one_in_the_whole_file(given):

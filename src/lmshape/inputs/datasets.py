@@ -12,21 +12,17 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lmshape.errors import LmshapeError
 from lmshape.files import writing
+from lmshape.inputs.beir_files import QRELS_HEADER, DatasetError, can_be_judged, read_qrels, records, string
+from lmshape.text_files import read_text
 
 log = logging.getLogger(__name__)
 
-QRELS_HEADER = "query-id\tcorpus-id\tscore"
 WHOLE_CORPUS = ("Retrieval", "InstructionRetrieval")  # mteb's types of task that search all documents
-GRADES = range(-(2**63), 2**63)  # what fits in the arrays that grades are kept in
-
-
-class DatasetError(LmshapeError):
-    """A data set that cannot be used; the message names the file, the line and what to do."""
 
 
 class Document(NamedTuple):
@@ -119,14 +115,30 @@ def read_beir(folder: str | Path, drop_self: bool = False) -> Dataset:
     """The data set in the three files of a BEIR folder, and no other; errors as in `read`."""
     folder = Path(folder)
     documents = [
-        Document(line["_id"], _string(line, "title", where, ""), _string(line, "text", where))
-        for where, line in _records(folder / "corpus.jsonl")
+        Document(line["_id"], string(line, "title", where, ""), string(line, "text", where))
+        for where, line in records(folder / "corpus.jsonl")
     ]
-    queries = {
-        line["_id"]: _string(line, "text", where) for where, line in _records(folder / "queries.jsonl")
-    }
-    qrels = _read_qrels(folder / "qrels" / "test.tsv", queries)
-    return Dataset(documents, queries, qrels, drop_self)
+    queries = {line["_id"]: string(line, "text", where) for where, line in records(folder / "queries.jsonl")}
+    judgements = folder / "qrels" / "test.tsv"
+    dataset = Dataset(documents, queries, read_qrels(judgements, queries), drop_self)
+    _check_judged(dataset, judgements)
+    return dataset
+
+
+def _check_judged(dataset: Dataset, file: Path) -> None:
+    """DatasetError where judgements of absent documents, which count as missed, must be meant otherwise."""
+    ids = {document.id for document in dataset.documents}
+    absent = [id for grades in dataset.qrels.values() for id in grades if id not in ids]
+    for id in absent:
+        if (meant := id.strip().strip("\"'")) in ids:
+            raise DatasetError(
+                f"{file}: document {id!r} is not in corpus.jsonl, but {meant!r} is: write ids as they are there"
+            )
+    if len(absent) == sum(map(len, dataset.qrels.values())):
+        raise DatasetError(
+            f"{file}: none of the judged documents is in corpus.jsonl, as {absent[0]!r} is not; it has ids such as "
+            f"{dataset.documents[0].id!r}"
+        )
 
 
 class Judgements(NamedTuple):
@@ -138,15 +150,23 @@ class Judgements(NamedTuple):
 
 def read_judgements(folder: str | Path) -> Judgements:
     """The judgements of what `read` reads, without its corpus; errors as there."""
-    queries = {line["_id"]: "" for _, line in _records(Path(folder) / "queries.jsonl")}
-    qrels = _read_qrels(Path(folder) / "qrels" / "test.tsv", queries)
+    queries = {line["_id"] for _, line in records(Path(folder) / "queries.jsonl")}
+    qrels = read_qrels(Path(folder) / "qrels" / "test.tsv", queries)
     return Judgements(qrels, about(folder).get("drop_self", False))
 
 
 def about(folder: str | Path) -> dict[str, Any]:
     """What `dataset.json` says, where there is one."""
     extra = Path(folder) / "dataset.json"
-    return json.loads(extra.read_text()) if extra.exists() else {}
+    if not extra.exists():
+        return {}
+    try:
+        said = json.loads(read_text(extra))
+    except ValueError as error:
+        raise DatasetError(f"{extra}: not JSON ({error}); remove it or write it anew") from None
+    if not isinstance(said, dict):
+        raise DatasetError(f"{extra}: expected an object, not {type(said).__name__}")
+    return said
 
 
 def write(dataset: Dataset, folder: str | Path, source: Mapping[str, str] | None = None) -> None:
@@ -163,6 +183,11 @@ def write(dataset: Dataset, folder: str | Path, source: Mapping[str, str] | None
             "%(absent)d of %(judgements)d judgements are of documents that the corpus lacks: never found",
             facts,
         )
+    for id in chain.from_iterable((query, *grades) for query, grades in dataset.qrels.items()):
+        if not can_be_judged(id):
+            raise DatasetError(
+                f"the id {id!r} holds a tab or a line end, and cannot be written in a line of judgements"
+            )
     with writing(folder) as temporary:
         (temporary / "qrels").mkdir(parents=True)
         _write_lines(temporary / "corpus.jsonl", map(_as_text, corpus))
@@ -276,86 +301,6 @@ def from_mteb_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         return f"{row['text']} {row['instruction']}" if row.get("instruction") else row["text"]
 
     return {row["id"]: text(row) for row in rows}
-
-
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(place, line) of every line of a file that is not blank."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:  # some editors begin a file with a byte order mark
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    yield f"{path} line {number}", line.rstrip("\r\n")
-    except FileNotFoundError:
-        raise DatasetError(
-            f"{path}: no such file; a BEIR folder has corpus.jsonl, queries.jsonl and qrels/test.tsv"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: not UTF-8 ({error.reason} at byte {error.start})") from error
-
-
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, object) of every line of a .jsonl file, ids checked."""
-    seen: set[str] = set()
-    for where, line in _lines(path):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DatasetError(f"{where}: not JSON: {error.msg} at column {error.colno}") from error
-        if not isinstance(record, dict):
-            raise DatasetError(f"{where}: expected an object with _id and text")
-        id = _string(record, "_id", where)
-        if not id:
-            raise DatasetError(f"{where}: _id is empty")
-        if id in seen:
-            raise DatasetError(f"{where}: _id {id!r} was used before")
-        seen.add(id)
-        yield where, record
-    if not seen:
-        raise DatasetError(f"{path}: empty")
-
-
-def _string(record: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    value = record.get(key)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, str):
-        raise DatasetError(f"{where}: {key} must be a string, not {json.dumps(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:  # half a surrogate pair, which no tokenizer takes
-        raise DatasetError(f"{where}: {key} is not valid Unicode ({error.reason})") from error
-    return value
-
-
-def _read_qrels(path: Path, queries: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    lines = _lines(path)
-    where, header = next(lines, (str(path), ""))
-    if header != QRELS_HEADER:
-        raise DatasetError(f"{where}: expected the header {QRELS_HEADER!r}, found {header!r}")
-    qrels: dict[str, dict[str, int]] = {}
-    for where, line in lines:
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise DatasetError(f"{where}: expected three fields separated by tabs, found {len(fields)}")
-        query, document, grade = fields
-        if query not in queries:
-            raise DatasetError(f"{where}: query {query!r} is not in queries.jsonl")
-        if document in qrels.setdefault(query, {}):
-            raise DatasetError(f"{where}: document {document!r} is judged twice for query {query!r}")
-        qrels[query][document] = _grade(grade, where)
-    if not qrels:
-        raise DatasetError(f"{path}: no judgements")
-    return qrels
-
-
-def _grade(text: str, where: str) -> int:
-    try:
-        grade = int(text)
-    except ValueError:
-        raise DatasetError(f"{where}: score must be a whole number, not {text!r}") from None
-    if grade not in GRADES:
-        raise DatasetError(f"{where}: score {grade} is beyond 64 bits")
-    return grade
 
 
 def _as_text(record: Mapping[str, str]) -> str:
