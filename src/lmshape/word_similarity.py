@@ -1,7 +1,7 @@
 """Human judgements of word similarity against the cosines of table rows.
 
-A word's vector is the mean of its tokens' rows. It is tokenised as it stands inside a text, after a space, without
-special tokens: byte-level vocabularies have other and much rarer tokens for a word at the beginning of a text.
+A word's vector is the mean of the rows of the tokens that it has inside a text. At the beginning of one it can have
+others, and much rarer ones: those of byte-level vocabularies, or a space of its own where a tokenizer adds one.
 """
 
 import math
@@ -21,6 +21,8 @@ from lmshape.inputs import packages, tokens
 from lmshape.inputs.tokens import sparse_parts, sparse_whole
 from lmshape.numerics.ranking import RetrievalError, means, with_rows
 from lmshape.text_files import read_lines
+
+BEFORE = ("the", "a", "not", "so", "is")  # words that the ones whose tokens are looked for stand after
 
 
 class Pair(NamedTuple):
@@ -89,11 +91,31 @@ def count(pairs: Sequence[Pair], tokenizer_folder: str | Path) -> CountedPairs:
 
 def _count_words(words: Sequence[str], tokenizer: Any) -> tuple[csr_array, np.ndarray]:
     """Token counts of words (words, vocabulary), and which words the tokenizer knows all of."""
-    counts = tokens.count_texts([f" {word}" for word in words], tokenizer, special=False)
+    found = inside_text(words, tokenizer)
+    bounds = np.cumsum([0, *map(len, found)])
+    counts = tokens.count_ids(np.concatenate(found), bounds, tokens.largest_id(tokenizer) + 1)
     known = counts.sum(axis=1) > 0
     if tokenizer.unk_token_id is not None:
         known &= counts[:, [tokenizer.unk_token_id]].toarray()[:, 0] == 0
     return counts, known
+
+
+def inside_text(words: Sequence[str], tokenizer: Any) -> list[np.ndarray]:
+    """The ids of the tokens that each word has inside a text: of `the WORD`, those that follow `the`.
+
+    Where a token spans both, as some vocabularies have, the next of `BEFORE` takes the place of `the`. A word that
+    is one with all of them has no tokens of its own, and none here.
+    """
+    found: dict[str, np.ndarray] = {}
+    for before in BEFORE:
+        left = [word for word in words if word not in found]
+        texts = [before, *(f"{before} {word}" for word in left)]
+        ids, bounds = tokens.token_ids(texts, tokenizer, special=False)
+        start, *whole = np.split(ids, bounds[1:-1])
+        for word, one in zip(left, whole, strict=True):
+            if np.array_equal(one[: len(start)], start):
+                found[word] = one[len(start) :]
+    return [found.get(word, np.empty(0, np.int32)) for word in words]
 
 
 def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:

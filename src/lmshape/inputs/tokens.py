@@ -159,21 +159,27 @@ def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 20
     )
 
 
-def count_texts(
-    texts: Iterable[str], tokenizer: Any, max_length: int | None = None, special: bool = True
-) -> csr_array:
+def count_texts(texts: Iterable[str], tokenizer: Any, max_length: int | None = None) -> csr_array:
     """How often each token occurs in each text, (texts, largest id + 1) int32; see `token_ids`.
 
     Counted batch by batch, as the tokens of all texts one after another take several times more than their counts.
     """
-    columns = max(tokenizer.get_vocab().values()) + 1
-    counted = [csr_array((0, columns), dtype=np.int32)]
-    for batch in batches(texts):
-        ids, bounds = token_ids(batch, tokenizer, max_length, special)
-        matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=(len(batch), columns))
-        matrix.sum_duplicates()
-        counted.append(matrix)
-    return vstack(counted, format="csr")
+    columns = largest_id(tokenizer) + 1
+    found = (token_ids(batch, tokenizer, max_length) for batch in batches(texts))
+    counted = [count_ids(ids, bounds, columns) for ids, bounds in found]
+    return vstack([csr_array((0, columns), dtype=np.int32), *counted], format="csr")
+
+
+def count_ids(ids: np.ndarray, bounds: np.ndarray, columns: int) -> csr_array:
+    """How often each id below `columns` occurs in each text, (texts, columns) int32; `ids` and `bounds` as above."""
+    matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=(len(bounds) - 1, columns))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def largest_id(tokenizer: Any) -> int:
+    """The largest id of a tokenizer: there may be ids without a token before it."""
+    return max(tokenizer.get_vocab().values())
 
 
 def batches(texts: Iterable[str]) -> Iterator[list[str]]:
