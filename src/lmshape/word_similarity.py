@@ -5,8 +5,8 @@ others, and much rarer ones: those of byte-level vocabularies, or a space of its
 """
 
 import math
+import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from lmshape.numerics.ranking import RetrievalError, means, with_rows
 from lmshape.text_files import read_lines
 
 BEFORE = ("the", "a", "not", "so", "is")  # words that the ones whose tokens are looked for stand after
+# a number that everyone reads alike: not 1_0, nor digits of other scripts
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Pair(NamedTuple):
@@ -71,12 +73,13 @@ def read(path: str | Path) -> list[Pair]:
 
 
 def _pair(line: str, where: str) -> Pair:
-    with suppress(ValueError):
-        first, second, number = map(str.strip, line.split("\t"))
-        if first and second and math.isfinite(similarity := float(number)):
-            return Pair(first, second, similarity)
+    fields = [field.strip() for field in line.split("\t")]
+    similarity = float(fields[-1]) if NUMBER.fullmatch(fields[-1]) else math.nan
+    if len(fields) == 3 and all(fields) and math.isfinite(similarity):
+        return Pair(fields[0], fields[1], similarity)
     raise WordSimilarityError(
-        f"{where}: expected two words and a finite number, separated by tabs, not {line!r}"
+        f"{where}: expected two words and a finite number (7.5), separated by tabs, not {line[:80]!r}; a heading "
+        "must begin with #"
     )
 
 

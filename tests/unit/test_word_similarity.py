@@ -136,6 +136,12 @@ def test_what_was_saved_is_loaded(tmp_path):
         "hot\tcold\tvery",
         "hot\tcold\tnan",
         "a\tb\t-inf",
+        "a\tb\t1e999",
+        "a\tb\t7,5",
+        "a\tb\t1_0",
+        "a\tb\t１",
+        "a;b;7.5",
+        "word1\tword2\tsimilarity",
     ],
 )
 def test_a_broken_line_is_refused_by_file_and_line(tmp_path, line):
