@@ -1,5 +1,12 @@
 """The errors a user of lmshape can cause; each message names what is wrong and what to do."""
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from textwrap import shorten
+
+LONGEST = 600  # characters of another library's message: some list every model that they know
+
 
 class LmshapeError(Exception):
     """Anything lmshape refuses to do: the message names the file, key or combination."""
@@ -7,3 +14,26 @@ class LmshapeError(Exception):
 
 class ConfigError(LmshapeError):
     """A study, a suite or a command-line setting that cannot be used."""
+
+
+@contextmanager
+def reported_as(kind: type[LmshapeError], what: str, advice: str = "") -> Iterator[None]:
+    """Make one `kind` of whatever a library raises about somebody's file: `what`, the library's words, `advice`.
+
+    Errors of lmshape pass, as they say what is wrong already. So do those that begin in lines of lmshape which the
+    library calls back: they are defects, and must show where.
+    """
+    try:
+        yield
+    except LmshapeError:
+        raise
+    except Exception as error:
+        _, _, *called = traceback.walk_tb(error.__traceback__)  # this function, and the one with the block
+        if called and called[-1][0].f_globals.get("__name__", "").split(".")[0] == __package__:
+            raise
+        raise kind("; ".join(filter(None, (f"{what}: {in_short(error)}", advice)))) from error
+
+
+def in_short(error: BaseException) -> str:
+    """The type and the message of an error in one line."""
+    return shorten(f"{type(error).__name__}: {error}", LONGEST, placeholder=" ...").removesuffix(":")

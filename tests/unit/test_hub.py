@@ -223,6 +223,17 @@ def test_a_tokenizer_that_is_there_comes_and_none_has_to(hub, fetch, tmp_path):
     assert set(os.listdir(tmp_path / "bare")) == {"config.json", "revision.json"}
 
 
+def test_whatever_file_a_tokenizer_comes_in_is_fetched_and_no_copy_from_a_folder(hub, fetch, tmp_path):
+    served = tmp_path / "served"
+    (served / "onnx").mkdir(parents=True)
+    tokenizer = ["spm.model", "source.spm", "vocab-src.json", "tokenizer.model.v3", "added_tokens.json"]
+    for name in ["config.json", "README.md", "onnx/tokenizer.json", *tokenizer]:
+        (served / name).write_text("{}")
+    hub.add("owner/deberta", "main", served)
+    fetch("owner/deberta", "main", tmp_path / "tokenizer", "tokenizer")
+    assert set(os.listdir(tmp_path / "tokenizer")) == {"config.json", "revision.json", *tokenizer}
+
+
 def test_trap_12_steps_with_one_table_are_told_by_their_hash(hub, fetch, tmp_path):
     same, other = neox(tmp_path / "same"), neox(tmp_path / "other", seed=1)
     served = {"step1": same, "step2": same, "step3": other}

@@ -39,7 +39,7 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_ba
 
 from lmshape.errors import LmshapeError
 from lmshape.files import put, remove
-from lmshape.inputs import revisions
+from lmshape.inputs import revisions, tokenizer_files
 from lmshape.inputs.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
 from lmshape.inputs.tensor_files import Opener, tensors, write
 
@@ -47,18 +47,6 @@ log = logging.getLogger(__name__)
 
 Files = Literal["embedding", "model", "tokenizer", "tokenizer-if-any"]
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "vocab.txt",
-    "spiece.model",
-    "sentencepiece.bpe.model",
-    "tokenizer.model",
-)
 BLOCK = 2**18  # bytes that a small read takes: a header or so; tables are read in larger pieces
 
 
@@ -258,9 +246,10 @@ def _choose(source: Revision, files: Files) -> list[str]:
     chosen = ["config.json"]
     if files == "embedding":
         return chosen
-    tokenizer = [name for name in TOKENIZER_FILES if name in source.names]
+    tokenizer = tokenizer_files.among(source.names)
     if files == "tokenizer" and not tokenizer:
-        raise HubError(f"{source.root}: has no tokenizer: expected one of {', '.join(TOKENIZER_FILES)}")
+        known = ", ".join(tokenizer_files.VOCABULARIES)
+        raise HubError(f"{source.root}: has no tokenizer: expected one of {known}")
     if files != "model":
         return chosen + tokenizer
     generation = [name for name in ["generation_config.json"] if name in source.names]

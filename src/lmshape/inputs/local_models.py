@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmshape.errors import LmshapeError
 from lmshape.files import link_or_copy
-from lmshape.inputs import packages, revisions
+from lmshape.inputs import packages, revisions, tokenizer_files
 
 MODEL_FILES = (
     "config.json",
@@ -19,12 +19,7 @@ MODEL_FILES = (
     "*.safetensors.index.json",
     "pytorch_model*.bin",
     "pytorch_model.bin.index.json",
-    "tokenizer*",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab*",
-    "merges.txt",
-    "*.model",  # SentencePiece
+    *tokenizer_files.NAMES,
 )
 
 

@@ -1,0 +1,48 @@
+"""What a library raises about somebody's file is one message; what is wrong with lmshape shows where."""
+
+import json
+
+import pytest
+
+from lmshape.errors import ConfigError, LmshapeError, reported_as
+from lmshape.inputs import tokenizer_files
+
+
+def test_a_librarys_error_is_one_line_that_says_what_and_why_and_what_to_do():
+    with (
+        pytest.raises(ConfigError) as refusal,
+        reported_as(ConfigError, "a.json: unreadable", "fetch it again"),
+    ):
+        json.loads('{\n"a')
+    reason = "JSONDecodeError: Unterminated string starting at: line 2 column 1 (char 2)"
+    assert str(refusal.value) == f"a.json: unreadable: {reason}; fetch it again"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (KeyError("spm"), "m: KeyError: 'spm'"),
+        (OSError("one\n\n  two"), "m: OSError: one two"),
+        (AssertionError(), "m: AssertionError"),
+        (ValueError("model " * 1000), "m: ValueError: " + "model " * 97 + "..."),
+    ],
+)
+def test_of_a_message_what_fits_a_line_is_kept(error, told):
+    with pytest.raises(LmshapeError) as refusal, reported_as(LmshapeError, "m"):
+        raise error
+    assert str(refusal.value) == told
+
+
+def test_what_lmshape_refuses_is_not_told_twice():
+    with pytest.raises(ConfigError, match="^a key$"), reported_as(LmshapeError, "m"):
+        raise ConfigError("a key")
+
+
+def test_a_defect_in_lmshape_that_a_library_called_keeps_its_own_type():
+    with pytest.raises(TypeError), reported_as(LmshapeError, "m"):
+        list(map(tokenizer_files.among, [None]))
+
+
+def test_an_interruption_is_no_error_of_a_file():
+    with pytest.raises(KeyboardInterrupt), reported_as(LmshapeError, "m"):
+        raise KeyboardInterrupt
