@@ -218,7 +218,8 @@ def test_provenance_is_printed(page, svgs):
         assert words in page.text
     assert "local changes" not in page.text
     assert "with local changes" in Page(render(svgs, modified=True)).text
-    assert "no git checkout" in Page(render(svgs, commit=None)).text
+    why = "git refuses to name a commit: <fatal>"
+    assert f"Code: {why}. Report" in Page(render(svgs, commit=None, reason=why)).text
     assert "neox-small-revision" in page.text
 
 
