@@ -1,8 +1,12 @@
-"""Small language models trained from nothing: tokenizer, weights, and a checkpoint at every step asked for."""
+"""Small language models trained from nothing: tokenizer, weights, and a checkpoint at every step asked for.
+
+They read in training what they read when they are measured: `lmshape.models.sampling.pieces` of texts, in the special
+tokens that the tokenizer frames a text with.
+"""
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +14,10 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
+    BatchEncoding,
     BertConfig,
     BertForMaskedLM,
+    DataCollatorForLanguageModeling,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
     PreTrainedModel,
@@ -23,7 +29,6 @@ from lmshape.inputs import revisions
 
 BERT_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NEOX_TOKENS = ["<|endoftext|>"]
-IGNORED = -100  # the label that torch's cross entropy leaves out
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,10 @@ def train_tokenizer(model_type: str, texts: list[str], vocabulary: int) -> PreTr
 
 
 def train_byte_bpe(texts: list[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """Byte-level byte-pair encoding (GPT-NeoX); no special tokens are added to a text."""
+    """Byte-level byte-pair encoding (GPT-NeoX); no special tokens are added to a text.
+
+    The one that it has pads shorter sequences of a batch; the model is told to overlook it.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -56,7 +64,8 @@ def train_byte_bpe(texts: list[str], vocabulary: int) -> PreTrainedTokenizerFast
     )
     tokenizer.train_from_iterator(texts, trainer)
     end = NEOX_TOKENS[0]
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=end, eos_token=end, unk_token=end)
+    roles = dict.fromkeys(("bos_token", "eos_token", "unk_token", "pad_token"), end)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
 
 
 def train_wordpiece(texts: list[str], vocabulary: int) -> PreTrainedTokenizerFast:
@@ -139,20 +148,21 @@ def build(
 def train(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    token_ids: np.ndarray,
+    sequences: Sequence[np.ndarray],
     steps: list[int],
     settings: dict,
     folder: Path,
     device: str,
 ) -> list[Loss]:
-    """Train `model` on a stream of tokens (n,), saving `folder/step<N>` at each of `steps` (ascending, 0 allowed).
+    """Train `model` on sequences of token ids, saving `folder/step<N>` at each of `steps` (ascending, 0 allowed).
 
     `settings` are the suite's `pretraining` section. Returns the loss of every step. LmshapeError if the loss
     is not finite, naming the step.
     """
-    torch.manual_seed(settings["seed"])
-    generator = np.random.default_rng(settings["seed"])
-    batches = sequences(token_ids, settings["sequence_length"], settings["batch_size"], generator)
+    seed = settings["seed"]
+    torch.manual_seed(seed)
+    generator, collate = np.random.default_rng(seed), collator(tokenizer, seed)
+    read = batches(sequences, settings["batch_size"], generator)
     model.to(device).train()
     optimizer = torch.optim.AdamW(parameter_groups(model, settings["weight_decay"]), betas=(0.9, 0.95))
     losses = []
@@ -164,8 +174,7 @@ def train(
         rate = learning_rate(step, steps[-1], settings["learning_rate"], settings["warmup"])
         for group in optimizer.param_groups:
             group["lr"] = rate
-        inputs, labels = task(next(batches), tokenizer, generator)
-        loss = advance(model, optimizer, inputs.to(device), labels.to(device))
+        loss = advance(model, optimizer, collate(next(read)).to(device))
         if not math.isfinite(loss):
             raise LmshapeError(f"the loss is {loss} at step {step + 1}: lower pretraining.learning_rate")
         losses.append(Loss(step + 1, loss, rate))
@@ -180,11 +189,9 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Pat
     revisions.write(folder, "trained here", folder.name, f"sha256:{weights[:16]}")
 
 
-def advance(
-    model: PreTrainedModel, optimizer: torch.optim.Optimizer, inputs: torch.Tensor, labels: torch.Tensor
-) -> float:
-    """One step of gradient descent on inputs and labels (batch, sequence); the loss before it."""
-    loss = model(input_ids=inputs, labels=labels).loss
+def advance(model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: BatchEncoding) -> float:
+    """One step of gradient descent on a batch as `collator` makes it; the loss before it."""
+    loss = model(**batch).loss
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -192,35 +199,28 @@ def advance(
     return loss.item()
 
 
-def sequences(
-    token_ids: np.ndarray, length: int, batch_size: int, generator: np.random.Generator
-) -> Iterator[np.ndarray]:
-    """Endless batches (batch_size, length) of the stream cut in pieces, in a new order on every pass."""
-    pieces = token_ids[: len(token_ids) // length * length].reshape(-1, length)
-    if len(pieces) < batch_size:
-        raise LmshapeError(f"the text has {len(token_ids)} tokens; a batch needs {batch_size} x {length}")
+def batches(
+    sequences: Sequence[np.ndarray], batch_size: int, generator: np.random.Generator
+) -> Iterator[list[dict[str, np.ndarray]]]:
+    """Endless batches of sequences, in a new order on every pass; those that fill no batch are left to the next."""
+    if len(sequences) < batch_size:
+        raise LmshapeError(
+            f"the text to train on makes {len(sequences)} sequences, and pretraining.batch_size is {batch_size}: "
+            "give more text, or make text.held_out smaller"
+        )
     while True:
-        order = generator.permutation(len(pieces))
-        for start in range(0, len(pieces) - batch_size + 1, batch_size):
-            yield pieces[order[start : start + batch_size]]
+        order = generator.permutation(len(sequences))
+        for start in range(0, len(sequences) - batch_size + 1, batch_size):
+            yield [{"input_ids": sequences[i]} for i in order[start : start + batch_size]]
 
 
-def task(
-    batch: np.ndarray, tokenizer: PreTrainedTokenizerFast, generator: np.random.Generator
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Inputs and labels (batch, sequence): masked where the tokenizer has a mask, else the next token.
+def collator(tokenizer: PreTrainedTokenizerFast, seed: int) -> DataCollatorForLanguageModeling:
+    """What makes padded inputs and labels of sequences: masked where the tokenizer has a mask, else the next tokens.
 
-    Masking is BERT's (Devlin et al. 2019): 15 % of tokens are predicted, of which 80 % are masked, 10 %
-    replaced by a random token and 10 % kept.
+    Masking is BERT's (Devlin et al. 2019): 15 % of tokens are predicted, of which 80 % are masked, 10 % replaced by a
+    random one and 10 % kept. Special tokens are never predicted. A causal model shifts its labels itself.
     """
-    inputs = torch.from_numpy(batch.astype(np.int64))
-    if tokenizer.mask_token_id is None:
-        return inputs, inputs  # transformers shifts the labels of a causal model itself
-    chance = torch.from_numpy(generator.random(batch.shape))
-    other = torch.from_numpy(generator.integers(len(BERT_TOKENS), len(tokenizer), batch.shape))
-    labels = torch.where(chance < 0.15, inputs, IGNORED)
-    inputs = torch.where(chance < 0.12, tokenizer.mask_token_id, inputs)
-    return torch.where((chance >= 0.12) & (chance < 0.135), other, inputs), labels
+    return DataCollatorForLanguageModeling(tokenizer, mlm=tokenizer.mask_token_id is not None, seed=seed)
 
 
 def learning_rate(step: int, last: int, peak: float, warmup: int) -> float:

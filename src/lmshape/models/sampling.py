@@ -8,6 +8,29 @@ import numpy as np
 from lmshape.errors import LmshapeError
 
 
+def pieces(
+    ids: np.ndarray, bounds: np.ndarray, length: int, special: tuple[Sequence[int], Sequence[int]] = ((), ())
+) -> list[np.ndarray]:
+    """All sequences of at most `length` ids that a text gives a model to read, in training and in measuring.
+
+    `ids` and `bounds` are as `lmshape.inputs.tokens.token_ids` gives them. Every text is cut into consecutive
+    pieces, to each of which the `special` ids that the model expects before and after are added. A piece of one id
+    is left out.
+    """
+    before, after = (np.asarray(part, dtype=ids.dtype) for part in special)
+    size = length - len(before) - len(after)
+    if size < 1:
+        raise LmshapeError(
+            f"sequence_length {length}: there is no room beside {length - size} special tokens"
+        )
+    return [
+        np.concatenate([before, ids[start : min(start + size, end)], after])
+        for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
+        for start in range(begin, end, size)
+        if end - start > 1
+    ]
+
+
 def cut(
     ids: np.ndarray,
     bounds: np.ndarray,
@@ -16,32 +39,18 @@ def cut(
     seed: int,
     special: tuple[Sequence[int], Sequence[int]] = ((), ()),
 ) -> list[np.ndarray]:
-    """Sequences of at most `length` ids from all over a text, about `tokens` ids in total.
+    """Sequences from all over a text, about `tokens` ids in total: `pieces` of it, taken in random order.
 
-    `ids` and `bounds` are as `lmshape.inputs.tokens.token_ids` gives them. Every text is cut into consecutive
-    pieces, to each of which the `special` ids that the model expects before and after are added; pieces are then
-    taken in random order until there are enough (all of them, if the text is short). A piece of one id is left out.
+    There are as many as it takes, or all of them, if the text is short.
     """
-    before, after = (np.asarray(part, dtype=ids.dtype) for part in special)
-    size = length - len(before) - len(after)
-    if size < 1:
-        raise LmshapeError(
-            f"sequence_length {length}: there is no room beside {length - size} special tokens"
-        )
-    pieces = [
-        (start, min(start + size, end))
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
-        for start in range(begin, end, size)
-        if end - start > 1
-    ]
-    order = np.random.default_rng(seed).permutation(len(pieces))
+    found = pieces(ids, bounds, length, special)
     chosen: list[np.ndarray] = []
     total = 0
-    for start, end in (pieces[i] for i in order):
+    for i in np.random.default_rng(seed).permutation(len(found)):
         if total >= tokens:
             break
-        chosen.append(np.concatenate([before, ids[start:end], after]))
-        total += len(chosen[-1])
+        chosen.append(found[i])
+        total += len(found[i])
     return chosen
 
 

@@ -138,7 +138,9 @@ class Pretraining(Strict):
     """How a suite is trained by the workflow itself; its steps are the suite's checkpoints."""
 
     model_type: Literal["gpt_neox", "bert"] = Field(description="transformers' name of the model class.")
-    sequence_length: int = Field(128, ge=8, description="Tokens in a training sequence.")
+    sequence_length: int = Field(
+        128, ge=8, description="Tokens in a training sequence, at most, special tokens included."
+    )
     batch_size: int = Field(16, ge=1, description="Sequences in a training step.")
     learning_rate: float = Field(
         1e-3, gt=0, description="Peak learning rate (AdamW, cosine decay to a tenth)."
