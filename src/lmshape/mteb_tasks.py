@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lmshape.errors import reported_as
 from lmshape.files import writing
 from lmshape.inputs import datasets
 from lmshape.numerics.ranking import RetrievalError
@@ -24,14 +25,14 @@ def fetch(name: str, folder: str | Path) -> None:
     """Keep the data of mteb's task `name` in a folder (downloads it). To be called once, before mteb is imported."""
     with writing(folder) as temporary:
         os.environ["HF_DATASETS_CACHE"] = str(temporary)
-        datasets.mteb_task(name).load_data()
+        datasets.load_data(datasets.mteb_task(name))
 
 
 def load(name: str, folder: str | Path) -> Any:
     """mteb's task `name` with the data that `fetch` kept. To be called once, before mteb is imported."""
     os.environ |= {"HF_DATASETS_CACHE": str(Path(folder).resolve()), "HF_HUB_OFFLINE": "1"}
     task = datasets.mteb_task(name)
-    task.load_data()
+    datasets.load_data(task)
     return task
 
 
@@ -49,7 +50,8 @@ def rows(model: "TableModel", task: Any) -> list[dict[str, Any]]:
     if not all(np.isfinite(panel).all() for panel in model.panels):
         return [nothing | {"reason": "the table holds values that are not finite"}]
     try:
-        found = mteb.evaluate(model, task, cache=None, co2_tracker=False, show_progress_bar=False)
+        with reported_as(datasets.DatasetError, f"mteb task {facts.name} cannot be scored"):
+            found = mteb.evaluate(model, task, cache=None, co2_tracker=False, show_progress_bar=False)
     except RetrievalError as error:
         return [nothing | {"reason": str(error)}]
     scores = found.task_results[0].scores

@@ -400,6 +400,46 @@ def test_a_task_that_mteb_lacks_is_refused_by_name(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionError("no route\n  to host"), "ConnectionError: no route to host"),
+        (RuntimeError("Dataset scripts are no longer supported, but found y.py"), "found y.py"),
+        (FileNotFoundError("Couldn't find cache for x/y"), "find cache for x/y"),
+        (LmshapeError("of our own"), "of our own"),
+    ],
+)
+def test_what_a_task_raises_while_it_loads_is_one_message_with_its_name(error, said, monkeypatch):
+    task = Task()
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(task, "load_data", fail)
+    with pytest.raises(LmshapeError) as refused:
+        datasets.from_mteb(task)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+    if type(error) is not LmshapeError:
+        assert str(refused.value).startswith("mteb task Tiny: its data, x/y on the hub, cannot be loaded: ")
+
+
+def test_data_that_are_not_in_the_cache_are_asked_for_in_one_message(tmp_path, monkeypatch):
+    """What `datasets` says without a network, not what we think that it says."""
+    task = datasets.mteb_task("NFCorpus")
+    for name, value in (
+        ("HF_HUB_OFFLINE", True),
+        ("HF_DATASETS_OFFLINE", True),
+        ("HF_DATASETS_CACHE", tmp_path),
+    ):
+        monkeypatch.setattr(f"datasets.config.{name}", value, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(DatasetError) as refused:
+        datasets.from_mteb(task)
+    said = str(refused.value)
+    assert said.startswith("mteb task NFCorpus: its data, mteb/nfcorpus on the hub, cannot be loaded: ")
+    assert "https://hf.co/datasets/mteb/nfcorpus" in said and "\n" not in said
+
+
 def test_one_of_several_subsets_must_be_named_and_nothing_is_loaded_before():
     task = Task(subsets=("en", "de"))
     with pytest.raises(DatasetError, match="subsets en, de: write Tiny:en"):

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lmshape.errors import reported_as
 from lmshape.files import writing
 from lmshape.inputs.beir_files import QRELS_HEADER, DatasetError, can_be_judged, read_qrels, records, string
 from lmshape.text_files import read_text
@@ -262,8 +263,9 @@ def from_mteb(task: Any, split: str | None = None) -> Dataset:
         )
     split = choose_split(task, split)
     task.filter_eval_splits([split])  # no other is loaded, but by a task that loads in a way of its own
-    task.load_data()
-    task.convert_v1_dataset_format_to_v2(num_proc=None)
+    load_data(task)
+    with reported_as(DatasetError, f"mteb task {name}: its data are not as mteb expects them"):
+        task.convert_v1_dataset_format_to_v2(num_proc=None)
     data = task.dataset[subsets[0]][split]
     if data["top_ranked"]:
         raise DatasetError(f"mteb task {name} ranks given candidates: it goes under retrieval.tasks")
@@ -276,6 +278,15 @@ def from_mteb(task: Any, split: str | None = None) -> Dataset:
         drop_self=task.ignore_identical_ids,
         source_revision=task.metadata.dataset["revision"],
     )
+
+
+def load_data(task: Any) -> None:
+    """Have mteb's task load its data; DatasetError says in one message what `datasets` or the hub's client raised."""
+    facts = task.metadata
+    what = f"mteb task {facts.name}: its data, {facts.dataset['path']} on the hub, cannot be loaded"
+    advice = "is there a network, and may your account (HF_TOKEN) read them? See https://hf.co/datasets/"
+    with reported_as(DatasetError, what, advice + facts.dataset["path"]):
+        task.load_data()
 
 
 def _check_retrieval(task: Any) -> None:
