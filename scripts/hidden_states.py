@@ -23,7 +23,6 @@ hidden_states.collect(
     sequences,
     snakemake.output[0],
     name="/".join(snakemake.wildcards),
-    architecture=snakemake.params.architecture,
     vectors=settings["batches"] * settings["batch_size"],
     dtype=settings["dtype"],
     device=device,

@@ -8,15 +8,14 @@ import polars as pl
 
 from lmshape import results, retrieval
 from lmshape.inputs import checkpoints, datasets, tokens
-from lmshape.numerics.ablation import AblationError, apply
-from lmshape.study.ablation_names import Ablation
+from lmshape.numerics.ablation import AblationError, ablate
 
 names, settings = snakemake.wildcards, snakemake.params
 judgements, counts = datasets.read_judgements(snakemake.input.dataset), tokens.load(snakemake.input.counts)
-facts, chosen = checkpoints.information(snakemake.input.table), Ablation.parse(names.ablation)
+table, facts = snakemake.input.table, checkpoints.information(snakemake.input.table)
 columns = settings.columns | {
     "side": names.side,
-    "width": chosen.width(facts.width),
+    "width": settings.size or facts.width,
     **facts.columns,
     "ablation": names.ablation,
     "seed": None if names.seed == "none" else int(names.seed),
@@ -27,7 +26,8 @@ columns = settings.columns | {
 }
 
 try:
-    panels = apply(chosen, checkpoints.load(snakemake.input.table), counts.vocabulary, columns["seed"])
+    function, given = job.function(settings.function), (counts.vocabulary, settings.size, columns["seed"])
+    panels = ablate(function, names.ablation, checkpoints.load(table), *given)
     scores = retrieval.score(counts, panels, judgements.qrels, settings.precision, judgements.drop_self)
     rows = retrieval.rows(scores, settings.bootstrap)
     by_query = {"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}

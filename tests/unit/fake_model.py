@@ -36,7 +36,7 @@ class FakeModel(nn.Module):
     def __init__(self, blocks=4, spoilt=None, memory=None, shortage=SHORTAGES["allocator"]):
         super().__init__()
         self.blocks = nn.ModuleList([Block((spoilt or {}).get(i + 1, 0.0)) for i in range(blocks)])
-        self.config = SimpleNamespace(pad_token_id=0)
+        self.config = SimpleNamespace(pad_token_id=0, is_encoder_decoder=False)
         self.memory, self.shortage = memory, shortage
         self.sizes = []
 

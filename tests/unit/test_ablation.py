@@ -1,10 +1,13 @@
+from inspect import signature
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmshape.numerics.ablation import AblationError, apply, centered, principal, shuffled
-from lmshape.study.ablation_names import Ablation
+from lmshape.numerics import ablation as ablations
+from lmshape.numerics.ablation import AblationError, apply, principal
+from lmshape.study.ablation_names import KINDS, Ablation
 
 RNG = np.random.default_rng(0)
 TABLE = (RNG.standard_normal((60, 8)) * np.arange(1, 9) + 3).astype(np.float32)
@@ -15,9 +18,19 @@ def panels(name, seed=None, table=TABLE):
     return apply(Ablation.parse(name), table, VOCABULARY, seed)
 
 
+def centered(table):
+    return ablations.centered(table, VOCABULARY)[0]
+
+
 def cosines(table):
     unit = table / np.linalg.norm(table, axis=1, keepdims=True)
     return unit @ unit.T
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_function_of_an_ablation_asks_for_what_its_name_gives(name):
+    asked = signature(getattr(ablations, name)).parameters
+    assert ("size" in asked, "seed" in asked) == (KINDS[name].numbered, KINDS[name].draws)
 
 
 def test_original_is_the_table():
@@ -49,7 +62,7 @@ def test_centered_tokens_have_mean_zero():
 def test_pca_finds_the_plane_that_the_tokens_lie_in():
     plane = (RNG.standard_normal((60, 2)) @ RNG.standard_normal((2, 8))).astype(np.float32)
     (table,) = panels("pca-2", table=plane)
-    expected = cosines(centered(plane, VOCABULARY)[:VOCABULARY])
+    expected = cosines(centered(plane)[:VOCABULARY])
     np.testing.assert_allclose(cosines(table[:VOCABULARY]), expected, atol=1e-4)
 
 
@@ -60,19 +73,17 @@ def test_pca_directions_have_falling_and_largest_variance():
 
 
 def test_all_directions_are_a_rotation_of_the_centered_table():
-    table = centered(TABLE, VOCABULARY)
+    table = centered(TABLE)
     np.testing.assert_allclose(cosines(principal(TABLE, 8, VOCABULARY)), cosines(table), atol=1e-4)
 
 
 @settings(max_examples=20, deadline=None)
 @given(rows=st.integers(1, 200), block=st.integers(1, 64))
 def test_pca_does_not_depend_on_its_blocks(rows, block):
-    from lmshape.numerics import ablation
-
     table = np.random.default_rng(rows).standard_normal((rows, 4)).astype(np.float32)
     whole = np.abs(principal(table, 2, rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ablation, "BLOCK", block)
+        patch.setattr(ablations, "BLOCK", block)
         blocks = np.abs(principal(table, 2, rows))
     # in terms of what is kept: the norms of the projected rows
     np.testing.assert_allclose(np.linalg.norm(blocks, axis=1), np.linalg.norm(whole, axis=1), atol=1e-2)
@@ -82,8 +93,8 @@ def test_shuffled_has_the_same_rows_elsewhere():
     (table,) = panels("shuffled", 3)
     assert not np.array_equal(table, TABLE)
     assert sorted(map(tuple, table)) == sorted(map(tuple, TABLE))
-    assert np.array_equal(table, shuffled(TABLE, 3, VOCABULARY))
-    assert not np.array_equal(table, shuffled(TABLE, 4, VOCABULARY))
+    assert np.array_equal(table, panels("shuffled", 3)[0])
+    assert not np.array_equal(table, panels("shuffled", 4)[0])
 
 
 @pytest.mark.parametrize("name", ["centered", "pca-4", "shuffled", "crop-4", "original"])

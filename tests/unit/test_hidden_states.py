@@ -25,7 +25,7 @@ def states(tmp_path, monkeypatch):
         monkeypatch.setattr(layers, "load", lambda *_: model or FakeModel())
         collect(
             "nowhere", text or sequences(), tmp_path / folder,
-            name="fake 3x4 step 7", architecture="decoder", vectors=vectors, seed=seed,
+            name="fake 3x4 step 7", vectors=vectors, seed=seed,
             identity=identity,
         )  # fmt: skip
         return HiddenStates(tmp_path / folder)
@@ -39,11 +39,11 @@ def test_every_layer_holds_the_same_tokens_from_what_enters_the_first_block_to_w
     place = {
         int(token): position for sequence in text for position, token in enumerate(sequence)
     }  # no id occurs twice
-    assert found.stacks == ["decoder"] and found.layers("decoder") == 4
-    first = found.vectors("decoder", 0, "all")
+    assert found.stacks == ["model"] and found.layers("model") == 4
+    first = found.vectors("model", 0, "all")
     assert first.shape == (100, WIDTH) and len(np.unique(first[:, 0])) == 100
     for layer in range(5):
-        vectors = found.vectors("decoder", layer, "all")
+        vectors = found.vectors("model", layer, "all")
         assert (vectors[:, 0] == first[:, 0]).all()
         assert [place[token] for token in vectors[:, 0].astype(int)] == vectors[:, 1].tolist()
         assert (vectors[:, 2] == layer).all(), "the final norm would have made these 0"
@@ -51,15 +51,15 @@ def test_every_layer_holds_the_same_tokens_from_what_enters_the_first_block_to_w
 
 def test_without_first_has_as_many_vectors_and_none_at_the_beginning_of_a_sequence(states):
     found = states()
-    assert (found.vectors("decoder", 2, "all")[:, 1] == 0).any()
-    others = found.vectors("decoder", 2, "without_first")
+    assert (found.vectors("model", 2, "all")[:, 1] == 0).any()
+    others = found.vectors("model", 2, "without_first")
     assert others.shape == (100, WIDTH) and (others[:, 1] > 0).all()
 
 
 def test_vectors_are_in_random_order_repeated_by_the_seed(states):
-    one = states(seed=1, folder="one").vectors("decoder", 1, "all")
-    assert (one == states(seed=1, folder="again").vectors("decoder", 1, "all")).all()
-    assert (one != states(seed=2, folder="two").vectors("decoder", 1, "all")).any()
+    one = states(seed=1, folder="one").vectors("model", 1, "all")
+    assert (one == states(seed=1, folder="again").vectors("model", 1, "all")).all()
+    assert (one != states(seed=2, folder="two").vectors("model", 1, "all")).any()
     assert abs(np.corrcoef(np.arange(100), one[:, 0])[0, 1]) < 0.3
 
 
@@ -75,7 +75,7 @@ def test_a_failed_job_leaves_no_folder(states, tmp_path):
         states(FakeModel(memory=8))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(LmshapeError, match="there is no text"):
-        collect("nowhere", [], tmp_path / "none", name="fake", architecture="decoder", vectors=1)
+        collect("nowhere", [], tmp_path / "none", name="fake", vectors=1)
 
 
 def rows_of(found, batch_size=20):
@@ -235,7 +235,7 @@ def test_trap_25_fewer_different_vectors_than_neighbours_fail_only_the_estimator
 def test_trap_24_collecting_logs_a_layer_that_is_not_finite_and_keeps_the_others(states, caplog):
     with caplog.at_level(logging.ERROR):
         found = states(FakeModel(spoilt={3: np.nan}))
-    assert "fake 3x4 step 7, decoder layer 3: " in caplog.text and "not finite" in caplog.text
+    assert "fake 3x4 step 7, model layer 3: " in caplog.text and "not finite" in caplog.text
     assert "layer 2" not in caplog.text
-    assert np.isfinite(found.vectors("decoder", 2, "all")).all()
-    assert np.isnan(found.vectors("decoder", 3, "all")).all()
+    assert np.isfinite(found.vectors("model", 2, "all")).all()
+    assert np.isnan(found.vectors("model", 3, "all")).all()

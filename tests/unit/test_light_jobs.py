@@ -16,6 +16,7 @@ from lmshape import word_similarity
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.inputs.datasets import Dataset, Document
 from lmshape.jobs import fingerprint
+from lmshape.study.ablation_names import Ablation
 
 MODELS = {"mteb", "sentence_transformers", "transformers"}
 SEEN = "numpy"  # every job imports it: what is imported is seen
@@ -67,7 +68,13 @@ def test_retrieve_of_an_ablation_that_draws_nothing_imports_no_model_package_and
             "table": str(folder / "input.safetensors"),
         },
         output={"rows": str(tmp_path / "rows.parquet"), "queries": str(tmp_path / "queries.parquet")},
-        params={"columns": {"suite": "s"}, "precision": "float32", "bootstrap": 10},
+        params={
+            "columns": {"suite": "s"},
+            "function": f"numerics.ablation.{Ablation.parse(ablation).kind}",
+            "size": Ablation.parse(ablation).size,
+            "precision": "float32",
+            "bootstrap": 10,
+        },
         wildcards={"side": "input", "ablation": ablation, "seed": "none", "dataset": "d"},
     )
     assert found == [SEEN]

@@ -11,6 +11,7 @@ import word_tokenizer
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.inputs.datasets import Dataset, Document
 from lmshape.retrieval import METRICS
+from lmshape.study.ablation_names import Ablation
 
 RNG = np.random.default_rng(0)
 WORDS = [f"w{number}" for number in range(30)]
@@ -48,7 +49,13 @@ def retrieve(folder: Path, table: Path, ablation: str, seed: str) -> list[pl.Dat
         folder,
         input={"dataset": "dataset", "counts": "counts.npz", "table": str(table)},
         output={"rows": "rows.parquet", "queries": "queries.parquet"},
-        params={"columns": {"suite": "s"}, "precision": "float32", "bootstrap": 50},
+        params={
+            "columns": {"suite": "s"},
+            "function": f"numerics.ablation.{Ablation.parse(ablation).kind}",
+            "size": Ablation.parse(ablation).size,
+            "precision": "float32",
+            "bootstrap": 50,
+        },
         wildcards={"side": "input", "ablation": ablation, "seed": seed, "dataset": "d"},
     )
     return [pl.read_parquet(folder / name) for name in ("rows.parquet", "queries.parquet")]

@@ -13,6 +13,31 @@ def test_a_column_without_values_takes_the_type_it_has_elsewhere(tmp_path):
     assert frame["step"].to_list() == [None, 8] and frame["reason"].to_list() == ["too few", None]
 
 
+def test_what_a_suite_says_of_a_model_joins_its_rows_after_the_columns_that_name_it():
+    rows = pl.DataFrame(
+        {
+            "suite": "p",
+            "size": ["a", "b", "b"],
+            "checkpoint": ["main", "main", "step16"],
+            "stack": [None, None, "encoder"],
+            "value": [1.0, 2.0, 3.0],
+        }
+    )
+    frame = tables.describe(rows, "decoder", "main", {"a": 10, "b": 20})
+    assert frame.columns == [
+        "suite", "size", "parameters", "architecture", "checkpoint", "step", "final", "stack", "value",
+    ]  # fmt: skip
+    assert frame["parameters"].to_list() == [10, 20, 20]
+    assert frame["step"].to_list() == [None, None, 16]
+    assert frame["final"].to_list() == [True, True, False]
+    assert frame["stack"].to_list() == ["decoder", "decoder", "encoder"]
+    nowhere = rows.with_columns(stack=None)  # no file of theirs has several stacks
+    assert (
+        tables.describe(nowhere, "decoder", "main", {"a": 10, "b": 20})["stack"].unique().item() == "decoder"
+    )
+    assert "stack" not in tables.describe(rows.drop("stack"), "decoder", "main", {"a": 10, "b": 20}).columns
+
+
 def test_checkpoints_that_serve_one_table_are_flagged():
     """Trap: step branches that hold the weights of another step."""
     rows = [

@@ -400,6 +400,30 @@ def test_a_longer_list_of_checkpoints_on_a_hub_touches_no_job(copy):
         assert copy.stale() == RESOLVED
 
 
+def described(suite: str, *tables: str) -> set[str]:
+    """What follows from a label of a suite that joins the rows of some tables, and of what is told of them."""
+    told = {"anisotropy": "anisotropy_bells", "intrinsic_dimension": "dimension_over_training"}
+    summaries = {told[table] for table in tables if table in told} & set(grid.SUMMARIES)
+    if suite == "toy":  # measured at one checkpoint
+        summaries -= {"dimension_over_training"}
+    rows = {f"{summary}/{suite}.parquet" for summary in summaries}
+    return rows | set.union(*(gathered(table, suite) for table in {*tables, *summaries}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"), [(("sizes", "s", "parameters"), 1001), (("architecture",), "encoder")]
+)
+def test_a_label_of_a_suite_measures_nothing_again(copy, keys, value):
+    with copy.configured("suites/toy.yaml", *keys, value):
+        labelled = described("toy", "retrieval", "anisotropy", "intrinsic_dimension")
+        assert copy.stale() == labelled | RESOLVED
+
+
+def test_the_label_of_a_size_that_is_in_another_table_alone_touches_nothing(copy):
+    with copy.configured("suites/toy.yaml", "sizes", "m", "parameters", 2001):
+        assert copy.stale() == RESOLVED
+
+
 def test_the_number_of_parameters_is_a_label_and_trains_nothing_again(copy):
     """Only the right number is taken; one that an older lmshape took may have been wrong."""
     check = ("size.parameters != (true := self.pretraining.parameters(size))", "False")
@@ -407,11 +431,8 @@ def test_the_number_of_parameters_is_a_label_and_trains_nothing_again(copy):
         copy.changed("src/lmshape/study/suites.py", check),
         copy.configured("suites/grown.yaml", "sizes", "s", "parameters", 2467),
     ):
-        stale = copy.stale()
-        assert "study.yaml" in stale and f"retrieval/docs/{SCORED[4]}.parquet" in stale
-        assert not {
-            path for path in stale if path.startswith(("models/grown", "pretraining/", "embeddings/"))
-        }
+        tables = ("retrieval", "word_similarity", "anisotropy", "intrinsic_dimension")
+        assert copy.stale() == described("grown", *tables) | RESOLVED
 
 
 def test_other_steps_of_a_suite_trained_here_train_it_again(copy):

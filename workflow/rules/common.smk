@@ -57,18 +57,8 @@ def model_of(wildcards):
 
 
 def model_columns(wildcards):
-    """The columns of every table that say which model a row is about."""
-    model = model_of(wildcards)
-    suite = suite_of(wildcards)
-    return {
-        "suite": model.suite,
-        "size": model.size,
-        "parameters": size_of(wildcards).parameters,
-        "architecture": suite.architecture,
-        "checkpoint": model.checkpoint,
-        "step": model.step,
-        "final": model.checkpoint == suite.final,
-    }
+    """The columns that say which model a row is about; what describes the model joins them in `suite_table`."""
+    return {"suite": wildcards.suite, "size": wildcards.size, "checkpoint": wildcards.checkpoint}
 
 
 def from_source(source):

@@ -61,7 +61,6 @@ rule hidden_states:
         gpu=1,
     params:
         within=within,
-        architecture=lambda wildcards: suite_of(wildcards).architecture,
         settings=STUDY.hidden_states and STUDY.hidden_states.model_dump(exclude={"models"}),
         code=code("hidden_states"),
     script:

@@ -66,6 +66,8 @@ rule retrieve:
         runtime=retrieve_time,
     params:
         columns=model_columns,
+        function=lambda wildcards: f"numerics.ablation.{Ablation.parse(wildcards.ablation).kind}",
+        size=lambda wildcards: Ablation.parse(wildcards.ablation).size,
         precision=STUDY.retrieval and STUDY.retrieval.precision,
         bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
         code=code("retrieve"),

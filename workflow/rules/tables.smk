@@ -34,6 +34,7 @@ rule suite_table:
         mem_mb=more(2000),
         runtime=more(5),
     params:
+        labels=lambda wildcards: GRID.labels(wildcards.table, wildcards.suite),
         code=code("table"),
     script:
         "../../scripts/table.py"
@@ -58,6 +59,7 @@ rule table:
         mem_mb=more(4000),
         runtime=more(30),
     params:
+        labels=None,  # they are there
         code=code("table"),
     script:
         "../../scripts/table.py"

@@ -1,8 +1,10 @@
 """What every job does before anything else."""
 
+import importlib
 import logging
 import os
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +26,15 @@ def start(snakemake: Any) -> str:
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(snakemake.threads)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = os.environ["TQDM_DISABLE"] = "1"
     return devices.claim(int(snakemake.resources.get("gpu", 0)))
+
+
+def function(name: str) -> Callable:
+    """A function of lmshape by its dotted name, e.g. report.figures.retrieval_by_width: what a script does by name.
+
+    The names are a rule's param `function` or `functions`, whose code then counts as the rule's own.
+    """
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(f"lmshape.{module}"), attribute)
 
 
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

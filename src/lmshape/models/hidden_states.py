@@ -1,8 +1,9 @@
 """A sample of token vectors at every layer of a model, kept on disk: how it is drawn, written and read.
 
-A folder holds, for each stack (`decoder`, `encoder`, or both), `<stack>.npy`, float32 (layers + 1, tokens, width),
-and `<stack>_positions.npy`, (tokens,) the position of each token in its sequence; and `hidden_states.json`. Tokens
-are in random order. Layer 0 is what enters the first block, layer i what leaves block i, before any final norm.
+A folder holds, for each stack of blocks (`encoder` and `decoder`, or `model`, the only one), `<stack>.npy`, float32
+(layers + 1, tokens, width), and `<stack>_positions.npy`, (tokens,) the position of each token in its sequence; and
+`hidden_states.json`. Tokens are in random order. Layer 0 is what enters the first block, layer i what leaves block i,
+before any final norm.
 """
 
 import json
@@ -36,7 +37,6 @@ def collect(
     folder: str | Path,
     *,
     name: str,
-    architecture: str,
     vectors: int,
     dtype: str = "float32",
     device: str = "cpu",
@@ -45,11 +45,11 @@ def collect(
 ) -> None:
     """Run a transformers model over token-id sequences and keep a sample of its vectors at every layer in `folder`.
 
-    `model` is a folder, or a GGUF file; `name` is what messages call it; `architecture` is decoder, encoder or
-    encoder-decoder; `vectors` are as many as the measures will read, batches x batch size; `identity` are columns
-    that tell the checkpoint from others (`lmshape.models.identity`). Rows go to disk as they come, so that no
-    more than one forward pass is ever in memory. Values that are not finite are logged as errors by layer and kept:
-    what is measured there fails, and the other layers keep their results.
+    `model` is a folder, or a GGUF file; `name` is what messages call it; `vectors` are as many as the measures will
+    read, batches x batch size; `identity` are columns that tell the checkpoint from others
+    (`lmshape.models.identity`). Rows go to disk as they come, so that no more than one forward pass is ever in
+    memory. Values that are not finite are logged as errors by layer and kept: what is measured there fails, and the
+    other layers keep their results.
 
     A model that leaves no room for one sequence on its device is loaded once more, spread over all devices and the
     host. Raises layers.NoRoom where that does not help, or `device` is the host.
@@ -63,7 +63,7 @@ def collect(
     about["identity"] = dict(identity or {})
 
     def write(place: str) -> None:
-        reader = layers.Reader(layers.load(model, name, dtype, place), architecture, name)
+        reader = layers.Reader(layers.load(model, name, dtype, place), name)
         shapes = reader.shapes(sequences[0])
         with writing(folder) as temporary:
             temporary.mkdir()
@@ -155,7 +155,7 @@ class HiddenStates:
                     X = self.vectors(stack, layer, positions)
                     batches = len(X) // batch_size
                     columns = {
-                        "stack": stack,
+                        "stack": None if stack == "model" else stack,  # told by the suite's architecture
                         "layer": layer,
                         "layers": self.layers(stack),
                         "state": "block output" if layer else "block input",

@@ -120,11 +120,11 @@ class Reader:
     transformers' own `hidden_states` would not do: for many families its last entry is after the final norm.
     """
 
-    def __init__(self, model: nn.Module, architecture: str, name: str):
+    def __init__(self, model: nn.Module, name: str):
         self.model = model
         self.name = name
-        self.both = architecture == "encoder-decoder"
-        stacks = {architecture: model}
+        self.both = model.config.is_encoder_decoder
+        stacks = {"model": model}
         if self.both:
             stacks = {"encoder": model.get_encoder(), "decoder": model.get_decoder()}
         self._next: dict[str, int] = {}  # stack -> layer that is read next, in the forward pass going on

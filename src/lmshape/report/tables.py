@@ -1,6 +1,6 @@
 """Rows of many jobs as one table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +13,27 @@ def collect(paths: Iterable[str | Path]) -> pl.DataFrame:
     """
     frames = [pl.read_parquet(path) for path in paths]
     return pl.concat(frames, how="diagonal_relaxed")
+
+
+def describe(
+    frame: pl.DataFrame, architecture: str, final: str, parameters: Mapping[str, int]
+) -> pl.DataFrame:
+    """Add what a suite's file says of the models of its rows, after the columns that name them.
+
+    `architecture` and `final`, the checkpoint that is the finished model, are the suite's, `parameters` those of each
+    size. It is no part of what jobs measure, so a corrected label measures nothing again. The only stack of blocks of
+    a model, null until now, has the name of the architecture.
+    """
+    rows = frame.with_columns(
+        parameters=pl.col("size").replace_strict(parameters, return_dtype=pl.Int64),
+        architecture=pl.lit(architecture),
+        step=pl.col("checkpoint").str.extract(r"^step(\d+)$").cast(pl.Int64),
+        final=pl.col("checkpoint") == final,
+    )
+    if "stack" in frame.columns:
+        rows = rows.with_columns(pl.col("stack").cast(pl.String).fill_null(architecture))
+    known = ["suite", "size", "parameters", "architecture", "checkpoint", "step", "final"]
+    return rows.select(*known, pl.exclude(known))
 
 
 def flag_repeats(frame: pl.DataFrame) -> pl.DataFrame:

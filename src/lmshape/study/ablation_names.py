@@ -1,26 +1,57 @@
 """The names of ablations: what `crop-128` means, and for which tables it can be.
 
 Apart from the arrays (`lmshape.numerics.ablation`), because the grid reads names in every cluster job: light imports
-only.
+only. A job that applies an ablation reads nothing here but the reason why its own is impossible, so that another
+kind makes no result stale.
 """
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 RANDOM_WIDTH = 14336  # row length of the random tables: the published study's widest model
 
-# name -> (takes a number, draws a seed)
+
+def wider(name: str, size: int | None, width: int) -> str | None:
+    """Why some dimensions of a table of `width` cannot be `size` dimensions."""
+    return f"{name} is wider than the table ({width})" if size > width else None
+
+
+def narrower(name: str, size: int | None, width: int) -> str | None:
+    """Why a table of `width` cannot be made `size` wide."""
+    return f"{name} is narrower than the table ({width})" if size < width else None
+
+
+def too_wide_to_draw(name: str, size: int | None, width: int) -> str | None:
+    """Why there is no random table of `width`."""
+    if width > RANDOM_WIDTH:
+        return f"{name} tables are {RANDOM_WIDTH} wide at most (the table: {width})"
+    return None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is known of an ablation before it is applied.
+
+    `impossible` says why it cannot be of a table, given its name, its number and the table's width.
+    """
+
+    numbered: bool = False
+    draws: bool = False
+    impossible: Callable[[str, int | None, int], str | None] = lambda name, size, width: None
+
+
 KINDS = {
-    "original": (False, False),
-    "random": (False, True),
-    "crop": (True, False),
-    "pad": (True, True),
-    "pca": (True, False),
-    "centered": (False, False),
-    "shuffled": (False, True),
+    "original": Kind(),
+    "random": Kind(draws=True, impossible=too_wide_to_draw),
+    "crop": Kind(numbered=True, impossible=wider),
+    "pad": Kind(numbered=True, draws=True, impossible=narrower),
+    "pca": Kind(numbered=True, impossible=wider),
+    "centered": Kind(),
+    "shuffled": Kind(draws=True),
 }
-ALLOWED = ", ".join(f"{kind}-N" if numbered else kind for kind, (numbered, _) in KINDS.items())
+ALLOWED = ", ".join(f"{name}-N" if kind.numbered else name for name, kind in KINDS.items())
 
 
 @dataclass(frozen=True)
@@ -38,7 +69,7 @@ class Ablation:
             close = difflib.get_close_matches(kind, KINDS, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ValueError(f"there is no ablation {name!r}; allowed: {ALLOWED}{hint}")
-        numbered, _ = KINDS[kind]
+        numbered = KINDS[kind].numbered
         if not numbered and dash:
             raise ValueError(f"ablation {name!r}: {kind} takes no number; write {kind}")
         if numbered and not re.fullmatch(r"[1-9][0-9]*", number):
@@ -53,7 +84,7 @@ class Ablation:
     @property
     def random(self) -> bool:
         """Whether it draws numbers, and so needs a seed."""
-        return KINDS[self.kind][1]
+        return KINDS[self.kind].draws
 
     def width(self, table_width: int) -> int:
         """Dimensions that are scored when it is applied to a table of `table_width`."""
@@ -61,10 +92,4 @@ class Ablation:
 
     def impossible(self, table_width: int) -> str | None:
         """Why a table of `table_width` cannot be ablated so; None where it can."""
-        if self.kind in ("crop", "pca") and self.size > table_width:
-            return f"{self} is wider than the table ({table_width})"
-        if self.kind == "pad" and self.size < table_width:
-            return f"{self} is narrower than the table ({table_width})"
-        if self.kind == "random" and table_width > RANDOM_WIDTH:
-            return f"random tables are {RANDOM_WIDTH} wide at most (the table: {table_width})"
-        return None
+        return KINDS[self.kind].impossible(str(self), self.size, table_width)

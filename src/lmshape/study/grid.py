@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from lmshape.errors import ConfigError
 from lmshape.study.ablation_names import Ablation
@@ -18,6 +19,7 @@ from lmshape.study.suites import Suite
 
 # Tables of what is told of other tables: their rows come as one file to a suite (to a data set, for `published`)
 SUMMARIES = ("comparisons", "published", "anisotropy_bells", "dimension_over_training")
+OF_HIDDEN_STATES = ("anisotropy", "intrinsic_dimension")  # tables of measures of them
 NO_SEED = "none"  # the seed of an ablation that draws no numbers, in paths
 # mteb's name of the data set of which `lmshape.report.published` has printed numbers, and the suites it has them of
 PUBLISHED_TASK = "SCIDOCS"
@@ -140,9 +142,8 @@ class Grid:
                 add("comparisons", suite, suite)
         for dataset in self.published:
             add("published", dataset, dataset)
-        for model in self.hidden_states:
-            add("anisotropy", model.suite, str(model))
-            add("intrinsic_dimension", model.suite, str(model))
+        for table, model in product(OF_HIDDEN_STATES, self.hidden_states):
+            add(table, model.suite, str(model))
         for suite in dict.fromkeys(model.suite for model in self.hidden_states):
             add("anisotropy_bells", suite, suite)
             if over_training(model for model in self.hidden_states if model.suite == suite):
@@ -151,6 +152,17 @@ class Grid:
             if self.suites[suite].pretraining:
                 add("pretraining", suite, f"{suite}/{size}")
         return found
+
+    def labels(self, table: str, suite: str) -> dict[str, Any] | None:
+        """What a suite's file says of those of its models that a table is about; None where it is about no model."""
+        scored = [combination.model for combination in self.scored if combination.measure == table]
+        models = self.hidden_states if table in OF_HIDDEN_STATES else scored
+        sizes = dict.fromkeys(model.size for model in models if model.suite == suite)
+        if not sizes:
+            return None
+        facts = self.suites[suite]
+        parameters = {size: facts.sizes[size].parameters for size in sizes}
+        return {"architecture": facts.architecture, "final": facts.final, "parameters": parameters}
 
     def vocabulary_rows(self, tokenizer: str) -> int:
         """Rows of a random table for a tokenizer: those of the widest vocabulary among its models."""
