@@ -8,9 +8,8 @@ from pathlib import Path
 
 from lmshape.inputs import checkpoints, revisions
 
-settings = snakemake.params
+names, settings = snakemake.wildcards, snakemake.params
 folder = Path(snakemake.input[0]) / settings.within
 table = checkpoints.embedding(folder, settings.side)
-if settings.side == "input":  # that of the output can have another width
-    checkpoints.require_shape(table, *settings.shape, folder)
+checkpoints.require_described(table, names.suite, names.size, settings.side, settings.untied, *settings.shape)
 checkpoints.save(table, snakemake.output[0], revisions.read(folder))

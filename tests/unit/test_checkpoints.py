@@ -21,7 +21,7 @@ from lmshape.inputs.checkpoints import (
     embedding,
     information,
     load,
-    require_shape,
+    require_described,
     save,
 )
 
@@ -188,10 +188,15 @@ def test_trap_16_tied_by_configuration_but_not_in_the_bytes_is_two_tables(tmp_pa
     np.testing.assert_array_equal(found.table, other.numpy())
 
 
-def test_tied_model_may_store_the_table_twice(tmp_path):
+@pytest.mark.parametrize("said", [True, False])
+def test_a_table_that_is_stored_twice_is_one_table_whatever_the_configuration_says(tmp_path, said):
     folder = make(tmp_path, "gpt2")
-    rewrite(folder, weights(folder) | {"lm_head.weight": weights(folder)["transformer.wte.weight"].clone()})
+    twice = {"lm_head.weight": weights(folder)["transformer.wte.weight"].clone()}
+    rewrite(folder, weights(folder) | twice, {"tie_word_embeddings": said})
     assert embedding(folder, "output").tied and embedding(folder, "input").tied
+    twice["lm_head.weight"][-1, -1] += 1
+    rewrite(folder, weights(folder) | twice)
+    assert not embedding(folder, "output").tied and not embedding(folder, "input").tied
 
 
 def test_tied_model_may_store_its_table_under_the_output_name_only(tmp_path):
@@ -260,10 +265,10 @@ def shard(folder: Path, suffix: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".bin"])
 def test_trap_15_only_the_shard_that_the_index_names_is_opened(tmp_path, suffix):
-    folder = make(tmp_path, "gpt_neox")
+    folder = make(tmp_path, "gpt2")
     held = weights(folder)
     files = shard(folder, suffix)
-    name = "gpt_neox.embed_in.weight"
+    name = "transformer.wte.weight"
     for file in set(files.values()) - {files[name]}:
         (folder / file).unlink()
     (folder / f"zz_leftover{suffix}").write_bytes(b"not weights: a glob would find this")
@@ -431,10 +436,28 @@ def test_scoring_a_table_imports_no_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_table_of_another_shape_than_the_suite_says_is_refused():
+@pytest.mark.parametrize(
+    ("side", "rows", "width", "right"),
+    [
+        ("input", 6, 3, "`vocabulary_rows: 5`, `width: 3`"),
+        ("input", 5, 4, "`vocabulary_rows: 5`, `width: 3`"),
+        ("output", 3, 5, "`output_rows: 5`, `output_width: 3`"),
+    ],
+)
+def test_a_table_of_another_shape_than_the_suite_says_is_refused_with_the_right_one(side, rows, width, right):
     table = Embedding(np.ones((5, 3), np.float32), "float32", "F32", "embed", False)
-    require_shape(table, 5, 3, "models/small/1m")
-    for rows, width in ((6, 3), (5, 4), (3, 5)):
-        said = rf"models/small/1m: .* \(5, 3\), and the suite says vocabulary_rows {rows} and width {width}"
-        with pytest.raises(CheckpointError, match=said):
-            require_shape(table, rows, width, "models/small/1m")
+    require_described(table, "own", "1m", side, True, 5, 3)
+    with pytest.raises(CheckpointError) as refusal:
+        require_described(table, "own", "1m", side, True, rows, width)
+    assert str(refusal.value) == (
+        f"suite own, size 1m: the {side} embedding of the checkpoint has shape (5, 3), and the suite says "
+        f"{(rows, width)}: write {right}"
+    )
+
+
+@pytest.mark.parametrize(("tied", "right"), [(True, "untied: false"), (False, "untied: true")])
+def test_a_suite_that_takes_one_table_for_two_or_two_for_one_is_refused(tied, right):
+    table = Embedding(np.ones((5, 3), np.float32), "float32", "F32", "embed", tied)
+    require_described(table, "own", "1m", "input", not tied, 5, 3)
+    with pytest.raises(CheckpointError, match=f"suite own, size 1m: .* input and output .*: write `{right}`"):
+        require_described(table, "own", "1m", "input", tied, 5, 3)

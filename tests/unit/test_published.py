@@ -1,5 +1,6 @@
 """What the files of published families say follows from their models' configurations, and a study of them builds."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -150,11 +151,12 @@ def test_facts_of_a_model_follow_from_its_configuration(suite, size):
     counted = count(config)
     assert facts.parameters == counted.pretraining_total
     assert facts.vocabulary_rows == config["vocab_size"]
-    assert facts.width * facts.vocabulary_rows == counted.input_embedding
+    assert math.prod(facts.shape("input")) == counted.input_embedding
+    assert math.prod(facts.shape("output")) == counted.output_embedding
     assert facts.layers == next(
         config[key] for key in ("num_hidden_layers", "n_layer", "num_layers") if key in config
     )
-    assert SUITES[suite].untied != counted.tied
+    assert SUITES[suite].untied_at(size) != counted.tied
 
 
 @pytest.mark.parametrize(

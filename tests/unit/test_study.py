@@ -98,6 +98,62 @@ def test_one_random_table_serves_all_models_of_a_tokenizer_and_width():
     assert grid.pruned[0].reason == "the same numbers as retrieval/d/a/small/main/input/random/0"
 
 
+def wide(**more) -> Suite:
+    """A suite whose output tables are not of the input's shape (100, 64), or of which one size has none."""
+    described = suite("wide", {"s": 64, "m": 64}, untied=True).model_dump(mode="json")
+    for size, facts in more.items():
+        described["sizes"][size] |= facts
+    return parse(Suite, described, "wide")
+
+
+def test_ablations_of_an_output_table_go_by_its_own_width():
+    suites = {"wide": wide(s={"output_width": 512})}
+    asked = study({"wide": {}}, ablations=["crop-128", "pad-128"], seeds=[0], sides=["input", "output"])
+    grid = grids.build(asked, suites)
+    assert names(grid.retrieval) == [
+        "retrieval/d/wide/s/main/output/crop-128/none",
+        "retrieval/d/wide/s/main/input/pad-128/0",
+        "retrieval/d/wide/m/main/input/pad-128/0",
+        "retrieval/d/wide/m/main/output/pad-128/0",
+    ]
+    assert {str(cut.combination): cut.reason for cut in grid.pruned} == {
+        "retrieval/d/wide/s/main/input/crop-128/none": "crop-128 is wider than the table (64)",
+        "retrieval/d/wide/m/main/input/crop-128/none": "crop-128 is wider than the table (64)",
+        "retrieval/d/wide/m/main/output/crop-128/none": "crop-128 is wider than the table (64)",
+        "retrieval/d/wide/s/main/output/pad-128/0": "pad-128 is narrower than the table (512)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("facts", "run"),
+    [
+        ({}, ["s/main/input"]),
+        ({"m": {"vocabulary_rows": 104}}, ["s/main/input", "m/main/input"]),  # and m's output table
+        ({"m": {"output_width": 96}}, ["s/main/input", "m/main/output"]),
+        ({"s": {"output_rows": 96}, "m": {"output_rows": 96}}, ["s/main/input", "s/main/output"]),
+    ],
+)
+def test_random_tables_are_one_only_where_rows_and_width_are_the_same(facts, run):
+    suites = {"wide": wide(**facts)}
+    grid = grids.build(
+        study({"wide": {}}, ablations=["random"], seeds=[0], sides=["input", "output"]), suites
+    )
+    assert names(grid.retrieval) == [f"retrieval/d/wide/{made}/random/0" for made in run]
+
+
+def test_a_size_can_be_tied_where_the_others_of_its_suite_are_not():
+    grid = grids.build(study({"wide": {}}, sides=["input", "output"]), {"wide": wide(m={"untied": False})})
+    outputs = [str(c.model) for c in grid.retrieval if c.side == "output"]
+    assert outputs == ["wide/s/main"]
+    assert [cut.reason for cut in grid.pruned] == ["tied: the output embedding is the input embedding"]
+
+
+@pytest.mark.parametrize("facts", [{"output_width": 512}, {"output_rows": 96}])
+def test_a_tied_size_has_no_output_table_of_another_shape(facts):
+    with pytest.raises(ConfigError, match="size m has an output table of another shape.*`untied: true`"):
+        wide(m=facts | {"untied": False})
+
+
 def test_the_output_side_is_only_there_where_it_is_a_table_of_its_own():
     suites = SUITES | {"c": suite("c", {"small": 64}, untied=True)}
     grid = grids.build(study({"b": {}, "c": {}}, sides=["input", "output"]), suites)

@@ -1,4 +1,7 @@
-"""Both embedding tables of a model through every measure of them, on two toy suites that the workflow trains."""
+"""Both embedding tables of a model through every measure of them.
+
+Two toy suites are trained by the workflow; of a third, which has a wide output table, there are the tables alone.
+"""
 
 import csv
 import json
@@ -7,10 +10,13 @@ import shutil
 from pathlib import Path
 
 import documented
+import numpy as np
 import polars as pl
 import pytest
 import yaml
 from hub_server import HubServer
+
+from lmshape.inputs import tensor_files
 
 ROOT = Path(__file__).parents[2]
 WORDS = [
@@ -36,15 +42,35 @@ def suite(name: str, model_type: str, untied: bool, *widths: int) -> dict:
     }
 
 
-SUITES = [suite("open", "gpt_neox", True, 8, 16), suite("shut", "bert", False, 8)]
+WIDE = {
+    "rembert.embeddings.word_embeddings.weight": (320, 8),
+    "cls.predictions.decoder.weight": (328, 24),
+}
+SUITES = [
+    suite("open", "gpt_neox", True, 8, 16),
+    suite("shut", "bert", False, 8),
+    {
+        "name": "wide",
+        "title": "A wide output table",
+        "architecture": "encoder",
+        "tokenizer": "open-words",
+        "tokenizer_from": "open",
+        "untied": True,
+        "sizes": {
+            "s": {"path": "wide", "parameters": 10432, "width": 8, "vocabulary_rows": 320, "layers": 1}
+            | {"output_width": 24, "output_rows": 328}
+        },
+    },
+]
 SIDES = ["input", "output"]
 STUDY = {
     "study": "toys",
     "title": "Toys",
     "text": {"corpus": {"source": "file", "path": "text.txt"}, "held_out": 0.2},
     "retrieval": {
-        "models": {"open": {}, "shut": {}},
+        "models": {"open": {}, "shut": {}, "wide": {}},
         "datasets": {"docs": {"source": "folder", "path": "docs"}},
+        "ablations": ["original", "crop-20"],
         "sides": SIDES,
     },
     "word_similarity": {
@@ -69,6 +95,11 @@ def write_inputs(folder: Path) -> None:
     (folder / "docs" / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
     pairs = (f"{a}\t{b}\t{draw.random():.2f}\n" for a, b in zip(WORDS, WORDS[1:], strict=False))
     (folder / "pairs.tsv").write_text("".join(pairs))
+    (folder / "wide").mkdir()
+    (folder / "wide" / "config.json").write_text(json.dumps({"model_type": "rembert"}))
+    rng = np.random.default_rng(0)
+    arrays = {name: (rng.standard_normal(shape, np.float32), "float32") for name, shape in WIDE.items()}
+    tensor_files.write(folder / "wide" / "model.safetensors", arrays, {})
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +130,20 @@ def tables_scored(rows: pl.DataFrame) -> set[tuple[str, str]]:
 
 
 def test_the_output_table_is_scored_where_a_model_has_one_of_its_own(table):
-    assert tables_scored(table("retrieval")) == {("open", "input"), ("open", "output"), ("shut", "input")}
-    assert tables_scored(table("word_similarity")) == tables_scored(table("retrieval"))
+    both = {("open", "input"), ("open", "output"), ("shut", "input")}
+    assert tables_scored(table("word_similarity")) == both
+    assert tables_scored(table("retrieval")) == both | {("wide", "input"), ("wide", "output")}
+
+
+def test_an_output_table_is_cropped_scored_and_described_by_its_own_width_and_rows(table):
+    rows = table("retrieval").filter(suite="wide", metric="ndcg_at_10")
+    facts = rows.select("side", "ablation", "width", "embedding_width", "vocabulary_rows")
+    assert sorted(facts.iter_rows()) == [
+        ("input", "original", 8, 8, 320),
+        ("output", "crop-20", 20, 24, 328),
+        ("output", "original", 24, 24, 328),
+    ]
+    assert rows["value"].null_count() == 0
 
 
 def test_both_sides_of_a_model_are_tables_of_their_own(table):
@@ -111,14 +154,21 @@ def test_both_sides_of_a_model_are_tables_of_their_own(table):
         assert rows["embedding_width"].unique().to_list() == [16]
 
 
-def test_tied_output_tables_are_reported_as_pruned(results):
+def test_tied_output_tables_and_crops_of_narrow_ones_are_reported_as_pruned(results):
     with (results / "pruned.csv").open(newline="") as file:
         pruned = {row["combination"]: row["reason"] for row in csv.DictReader(file)}
-    assert set(pruned) == {
+    tied = {name for name, reason in pruned.items() if reason.startswith("tied")}
+    assert tied == {
         "retrieval/docs/shut/w8/step2/output/original/none",
+        "retrieval/docs/shut/w8/step2/output/crop-20/none",
         "word_similarity/own/shut/w8/step2/output",
     }
-    assert set(pruned.values()) == {"tied: the output embedding is the input embedding"}
+    models = {"open/w8/step2/input": 8, "open/w8/step2/output": 8, "shut/w8/step2/input": 8}
+    models |= {"open/w16/step2/input": 16, "open/w16/step2/output": 16, "wide/s/main/input": 8}
+    assert {name: reason for name, reason in pruned.items() if name not in tied} == {
+        f"retrieval/docs/{model}/crop-20/none": f"crop-20 is wider than the table ({width})"
+        for model, width in models.items()
+    }
 
 
 def test_word_similarity_counts_every_pair_once(table):
@@ -148,7 +198,7 @@ STS12_REVISION = "a0d554a64d88156834ff5ae9920b964011b16384"  # the one that mteb
 
 def test_a_task_of_mteb_is_fetched_once_and_scores_both_tables(results, table, snakemake, tmp_path):
     folder = results.parents[1]
-    scored = {"models": {"open": {"sizes": ["w8"]}}, "tasks": ["STS12"]}
+    scored = {"models": {"open": {"sizes": ["w8"]}}, "ablations": ["original"], "tasks": ["STS12"]}
     (folder / "tasks.yaml").write_text(yaml.safe_dump(STUDY | {"retrieval": STUDY["retrieval"] | scored}))
     draw = random.Random(1)
     pairs = [

@@ -1,5 +1,6 @@
 """What several stages share: code hashes, resources, where models come from, and the columns that name a combination."""
 
+import math
 import os
 from functools import cache
 
@@ -85,10 +86,15 @@ def within(wildcards):
     return wildcards.checkpoint if suite_of(wildcards).source == "pretraining" else "."
 
 
+def table_shape(wildcards):
+    """(rows, width) of a job's embedding table; of the larger one where the job is about both sides."""
+    size, side = size_of(wildcards), wildcards.get("side")
+    return size.shape(side) if side else max(map(size.shape, ("input", "output")), key=math.prod)
+
+
 def table_memory(wildcards, attempt):
     """MB for a job with an embedding table, growing with every attempt."""
-    size = size_of(wildcards)
-    return int(table_mb(size.vocabulary_rows, size.width) * attempt)
+    return int(table_mb(*table_shape(wildcards)) * attempt)
 
 
 def model_parameters(wildcards):

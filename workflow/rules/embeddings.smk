@@ -56,7 +56,8 @@ rule embedding_table:
     params:
         within=within,
         side="{side}",
-        shape=lambda wildcards: (size_of(wildcards).vocabulary_rows, size_of(wildcards).width),
+        shape=table_shape,
+        untied=lambda wildcards: suite_of(wildcards).untied_at(wildcards.size),
         code=code("embedding_table"),
     script:
         "../../scripts/embedding_table.py"

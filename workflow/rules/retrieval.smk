@@ -28,7 +28,7 @@ def scored_texts(input):
 
 
 def retrieve_time(wildcards, input, attempt):
-    width = Ablation.parse(wildcards.ablation).width(size_of(wildcards).width)
+    width = Ablation.parse(wildcards.ablation).width(table_shape(wildcards)[1])
     return int(retrieve_minutes(*scored_texts(input), width) * attempt)
 
 
@@ -39,9 +39,8 @@ def baseline_time(wildcards, input, attempt):
 
 def drawn_disk(wildcards):
     """MB of temporary files, where an ablation draws columns."""
-    size, ablation = size_of(wildcards), Ablation.parse(wildcards.ablation)
-    kept = ablation.width(size.width) if ablation.kind in ("random", "pad") else 0
-    return drawn_mb(size.vocabulary_rows, kept)
+    (rows, width), ablation = table_shape(wildcards), Ablation.parse(wildcards.ablation)
+    return drawn_mb(rows, ablation.width(width) if ablation.kind in ("random", "pad") else 0)
 
 
 rule retrieve:

@@ -117,9 +117,9 @@ def embedding(path: str | Path, side: Side = "input") -> Embedding:
     """
     family, tied, weights = _open(Path(path))
     name = locate(weights, family, tied, side, path)
-    own_output = find(weights, family.output)
-    if tied and own_output:  # both are stored: believe their bytes
-        tied = _equal(path, weights, locate(weights, family, tied, "input", path), own_output)
+    stored = find(weights, family.input), find(weights, family.output)
+    if all(stored):  # believe their bytes
+        tied = _equal(path, weights, *stored, tied)
     table = _table(weights, name, path)
     return Embedding(table.read(), table.dtype, table.stored, name, tied)
 
@@ -230,12 +230,13 @@ def _table(weights: Mapping[str, Tensor], name: str, where: str | Path) -> Tenso
     return tensor
 
 
-def _equal(where: str | Path, weights: Mapping[str, Tensor], first: str, second: str) -> bool:
-    """Whether two tensors are equal bit for bit; a model that says it is tied and is not earns a warning."""
+def _equal(where: str | Path, weights: Mapping[str, Tensor], first: str, second: str, tied: bool) -> bool:
+    """Whether two tensors are equal bit for bit; a model that says it is `tied` and is not earns a warning."""
     one, other = weights[first], weights[second]
     equal = (one.dtype, one.shape) == (other.dtype, other.shape)
-    equal = equal and one.read().tobytes() == other.read().tobytes()
-    if not equal:
+    # row by row: most that differ do so in the first, and no copy of a table is made
+    equal = equal and all(a.tobytes() == b.tobytes() for a, b in zip(one.read(), other.read(), strict=True))
+    if tied and not equal:
         log.warning("%s: configured as tied, yet %s and %s differ: two tables", where, first, second)
     return equal
 
@@ -265,12 +266,26 @@ class TableInformation:
         }
 
 
-def require_shape(table: Embedding, rows: int, width: int, where: str | Path) -> None:
-    """CheckpointError if a table is not (rows, width): random tables and requests for memory go by these numbers."""
-    if table.table.shape != (rows, width):
+def require_described(
+    table: Embedding, suite: str, size: str, side: Side, untied: bool, rows: int, width: int
+) -> None:
+    """CheckpointError if a table is not what its suite says: (rows, width), and tied to the other side's or not.
+
+    What is run, random tables and requests for memory go by these words.
+    """
+    where, own = f"suite {suite}, size {size}", not table.tied
+    if own != untied:
+        tables = "tables of their own" if own else "one table"
         raise CheckpointError(
-            f"{where}: the input embedding has shape {table.table.shape}, and the suite says vocabulary_rows {rows} "
-            f"and width {width}: correct the suite"
+            f"{where}: the checkpoint's input and output embedding are {tables}: write "
+            f"`untied: {str(own).lower()}`, under the size where the suite's others differ"
+        )
+    if table.table.shape != (rows, width):
+        keys = ("vocabulary_rows", "width") if side == "input" else ("output_rows", "output_width")
+        right = ", ".join(f"`{key}: {number}`" for key, number in zip(keys, table.table.shape, strict=True))
+        raise CheckpointError(
+            f"{where}: the {side} embedding of the checkpoint has shape {table.table.shape}, and the suite says "
+            f"{(rows, width)}: write {right}"
         )
 
 

@@ -312,9 +312,9 @@ def prune(wanted: list[Combination], suites: dict[str, Suite]) -> tuple[list[Com
 def impossible(combination: Combination, suites: dict[str, Suite]) -> Pruned | None:
     """Why a combination cannot be, or None."""
     suite = suites[combination.model.suite]
-    if combination.side == "output" and not suite.untied:
+    if combination.side == "output" and not suite.untied_at(combination.model.size):
         return Pruned(combination, "side", "tied: the output embedding is the input embedding")
-    width = suite.sizes[combination.model.size].width
+    _, width = shape(combination, suites)
     reason = Ablation.parse(combination.ablation).impossible(width)
     return Pruned(combination, "ablation", reason) if reason else None
 
@@ -322,13 +322,17 @@ def impossible(combination: Combination, suites: dict[str, Suite]) -> Pruned | N
 def identity(combination: Combination, suites: dict[str, Suite]) -> tuple:
     """Two combinations of one identity score the same numbers.
 
-    A random table knows nothing of the weights: one for each tokenizer and width is enough.
+    A random table knows nothing of the weights: one for each tokenizer and shape is enough, whichever side has it.
     """
     if combination.ablation != "random":
         return (combination,)
-    suite = suites[combination.model.suite]
-    width = suite.sizes[combination.model.size].width
-    return (combination.measure, combination.dataset, suite.tokenizer, width, combination.seed)
+    tokenizer = suites[combination.model.suite].tokenizer
+    return (combination.measure, combination.dataset, tokenizer, shape(combination, suites), combination.seed)
+
+
+def shape(combination: Combination, suites: dict[str, Suite]) -> tuple[int, int]:
+    """(rows, width) of a combination's table as it is stored."""
+    return suites[combination.model.suite].sizes[combination.model.size].shape(combination.side)
 
 
 def refuse_hopeless(
@@ -341,8 +345,8 @@ def refuse_hopeless(
         key, value = listed(cut.combination, cut.setting, suites)
         if (key, value) in possible:
             continue
-        models = [c.model for c in wanted if listed(c, cut.setting, suites) == (key, value)]
-        widths = sorted({suites[model.suite].sizes[model.size].width for model in models})
+        tables = [c for c in wanted if listed(c, cut.setting, suites) == (key, value)]
+        widths = sorted({shape(c, suites)[1] for c in tables})
         allowed = ": input" if cut.setting == "side" else f" widths here: {', '.join(map(str, widths))}"
         raise ConfigError(
             f"{key}: {value} is possible for no table of this study: {cut.reason}; allowed{allowed}"

@@ -117,7 +117,21 @@ class Size(Strict):
     vocabulary_rows: int = Field(
         gt=0,
         description="Rows of the embedding table, padding rows included. It and the width are "
-        "checked when the input table is read.",
+        "checked when a table is read.",
+    )
+    output_width: int | None = Field(
+        None,
+        gt=0,
+        description="Width of the output embedding table, where it differs from that of the input.",
+    )
+    output_rows: int | None = Field(
+        None,
+        gt=0,
+        description="Rows of the output embedding table, where they differ from those of the input.",
+    )
+    untied: bool | None = Field(
+        None,
+        description="Whether the output embedding of this size is a table of its own, where the suite says another.",
     )
     layers: int = Field(gt=0, description="Transformer blocks (of each stack, in an encoder-decoder).")
     heads: int | None = Field(
@@ -132,6 +146,12 @@ class Size(Strict):
     checkpoints: Checkpoints | None = Field(
         None, description="Training checkpoints of this size, where those of the suite differ."
     )
+
+    def shape(self, side: str) -> tuple[int, int]:
+        """(rows, width) of the embedding table of a side, `input` or `output`."""
+        if side == "input":
+            return self.vocabulary_rows, self.width
+        return self.output_rows or self.vocabulary_rows, self.output_width or self.width
 
 
 class Pretraining(Strict):
@@ -174,7 +194,10 @@ class Suite(Strict):
     tokenizer_from: Name | None = Field(
         None, description="The suite whose first size the tokenizer is read from, where it is not this suite."
     )
-    untied: bool = Field(False, description="Whether the output embedding is a table of its own.")
+    untied: bool = Field(
+        False,
+        description="Whether the output embedding is a table of its own. It is checked when a table is read.",
+    )
     package: str | None = Field(None, description="Python package that ships the models.")
     pretraining: Pretraining | None = Field(None, description="How the workflow trains this suite itself.")
     checkpoints: Checkpoints | None = Field(
@@ -197,6 +220,11 @@ class Suite(Strict):
         """The training checkpoints of a size: its own, or else the suite's."""
         return self.sizes[size].checkpoints or self.checkpoints
 
+    def untied_at(self, size: str) -> bool:
+        """Whether the output embedding of a size is a table of its own: by its own word, or else the suite's."""
+        own = self.sizes[size].untied
+        return self.untied if own is None else own
+
     def path_of(self, size: str, step: int | None) -> str:
         """Where a model of the user's own lies, finished or at a training step."""
         path = self.sizes[size].path
@@ -213,6 +241,11 @@ class Suite(Strict):
         for name, size in self.sizes.items():
             if getattr(size, needed) is None:
                 raise ValueError(f"size {name} needs `{needed}`, because the suite's source is {self.source}")
+            if size.shape("output") != size.shape("input") and not self.untied_at(name):
+                raise ValueError(
+                    f"size {name} has an output table of another shape, so of its own: write `untied: true`, or "
+                    "leave out `output_width` and `output_rows`"
+                )
         if self.pretraining and not self.checkpoints:
             raise ValueError("a suite with `pretraining` needs `checkpoints`: the steps to keep")
         return self
