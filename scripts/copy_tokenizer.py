@@ -5,7 +5,7 @@ from lmshape.jobs import job
 job.start(snakemake)
 
 from lmshape.files import writing
-from lmshape.inputs import tokens
+from lmshape.inputs.tokenizer_loading import copy_tokenizer
 
 with writing(snakemake.output[0]) as folder:
-    tokens.load_tokenizer(snakemake.input[0]).save_pretrained(folder)
+    copy_tokenizer(snakemake.input[0], folder)

@@ -7,6 +7,7 @@ Counting once per tokenizer serves every size, ablation, seed and checkpoint tha
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,21 +17,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from lmshape.errors import LmshapeError
+from lmshape.errors import reported_as
 from lmshape.files import writing
+from lmshape.inputs import tokenizer_files
 from lmshape.inputs.datasets import Dataset
+from lmshape.inputs.tokenizer_loading import TokenizerError, known_words, load_tokenizer, unknown_ids
 
 log = logging.getLogger(__name__)
 
 BATCH = 1024  # texts given to a tokenizer at once
 _ABOUT = ("tokenizer", "max_length", "dataset_revision")
-# of a folder with none of these, but a config.json, transformers can make a tokenizer of a token or two
-VOCABULARY_FILES = ("tokenizer.json", "vocab.*", "*.model", "*.gguf")
 _IDS = ("document_ids", "query_ids")
-
-
-class TokenizerError(LmshapeError):
-    """A tokenizer that cannot be loaded or is empty; the message names its folder."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +52,6 @@ class Counts:
         return self.documents.shape[1]
 
 
-def load_tokenizer(path: str | Path) -> Any:
-    """The transformers tokenizer in a folder, or in a GGUF file or the one GGUF file of a folder."""
-    from transformers import AutoTokenizer  # 3 s, and no job that scores a table needs it
-
-    path = Path(path)
-    if not path.exists():  # transformers would ask the hub
-        raise TokenizerError(f"{path}: no such file or folder")
-    if path.is_dir() and len(inside := list(path.glob("*.gguf"))) == 1:
-        path = inside[0]
-    gguf = {"gguf_file": path.name} if path.is_file() else {}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path.parent if gguf else path, **gguf)
-    except (OSError, ValueError) as error:
-        raise TokenizerError(
-            f"{path}: transformers cannot load a tokenizer from here (a folder of vocab.json and merges.txt alone "
-            f"needs a tokenizer_config.json that names the class): {error}"
-        ) from error
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):
-        raise TokenizerError(f"{path}: the tokenizer has no vocabulary beyond its special tokens")
-    return tokenizer
-
-
 def vocabulary_sha256(tokenizer: Any) -> str:
     """The hash of a tokenizer's vocabulary with its ids: two tokenizers of one name can differ in order."""
     return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
@@ -89,7 +64,7 @@ def compare(own: str | Path, used: str | Path, model: str, name: str) -> int:
     was added to a vocabulary, special tokens among it, may differ. 0 where no tokenizer came with the model, which
     the log says.
     """
-    if not any(file for pattern in VOCABULARY_FILES for file in Path(own).glob(pattern)):
+    if not tokenizer_files.among(os.listdir(own), (*tokenizer_files.VOCABULARIES, "*.gguf")):
         log.warning("%s came without a tokenizer: nothing shows that its tokens are those of %s", model, name)
         return 0
     mine, theirs = (by_id(load_tokenizer(folder)) for folder in (own, used))
@@ -121,29 +96,44 @@ def token_ids(
     ids: list[np.ndarray] = []
     lengths = [0]
     for batch in batches(texts):
-        found = tokenizer(
-            batch,
-            add_special_tokens=special,
-            truncation=max_length is not None,
-            max_length=max_length,
-            return_attention_mask=False,
-            verbose=False,  # else it warns of texts longer than a model takes; no model reads these
-        )["input_ids"]
+        with reported_as(TokenizerError, f"{tokenizer.name_or_path}: the tokenizer cannot read a text"):
+            found = tokenizer(
+                batch,
+                add_special_tokens=special,
+                truncation=max_length is not None,
+                max_length=max_length,
+                return_attention_mask=False,
+                verbose=False,  # else it warns of texts longer than a model takes; no model reads these
+            )["input_ids"]
+            ids += [np.asarray(text, dtype=np.int32) for text in found]
         lengths += map(len, found)
-        ids += [np.asarray(text, dtype=np.int32) for text in found]
     return np.concatenate(ids) if ids else np.empty(0, np.int32), np.cumsum(lengths, dtype=np.int64)
 
 
 def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
     """The special tokens that a tokenizer puts before and after a text by default, e.g. ([CLS], [SEP])."""
-    framed, plain = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (True, False))
-    start = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
-    return framed[:start], framed[start + len(plain) :]
+    word = known_words(tokenizer)[0].text
+    framed, plain = (tokenizer(word, add_special_tokens=special)["input_ids"] for special in (True, False))
+    for start in range(len(framed) - len(plain) + 1):
+        if framed[start : start + len(plain)] == plain:
+            return framed[:start], framed[start + len(plain) :]
+    raise TokenizerError(
+        f"{tokenizer.name_or_path}: {word!r} has the tokens {plain} without special tokens and {framed} with them: "
+        "what comes before and after a text is not to be seen"
+    )
 
 
 def count(dataset: Dataset, tokenizer_folder: str | Path, name: str, max_length: int = 2048) -> Counts:
-    """Count the tokens of a data set's documents and queries; `name` is what tables call the tokenizer."""
-    return count_with(load_tokenizer(tokenizer_folder), dataset, name, max_length)
+    """Count the tokens of a data set's documents and queries; `name` is what tables call the tokenizer.
+
+    Raises TokenizerError where most of the documents' tokens are unknown.
+    """
+    tokenizer = load_tokenizer(tokenizer_folder)
+    counts = count_with(tokenizer, dataset, name, max_length)
+    require_known(
+        counts.documents.sum(axis=0), tokenizer, f"{tokenizer_folder}, on the documents of a data set"
+    )
+    return counts
 
 
 def count_with(tokenizer: Any, dataset: Dataset, name: str, max_length: int = 2048) -> Counts:
@@ -175,6 +165,21 @@ def count_ids(ids: np.ndarray, bounds: np.ndarray, columns: int) -> csr_array:
     matrix = csr_array((np.ones(len(ids), np.int32), ids, bounds), shape=(len(bounds) - 1, columns))
     matrix.sum_duplicates()
     return matrix
+
+
+def require_known(occurrences: np.ndarray, tokenizer: Any, where: str) -> None:
+    """TokenizerError if a text, given as how often each id occurs in it (ids,), has more unknown tokens than others.
+
+    An unknown token that also frames texts, as in some byte-level vocabularies, says nothing and is passed over.
+    """
+    framing = {id for part in frame(tokenizer) for id in part}
+    unknown = [id for id in unknown_ids(tokenizer) - framing if id < len(occurrences)]
+    lost, others = occurrences[unknown].sum(), occurrences.sum() - occurrences[list(framing)].sum()
+    if 2 * lost > others:
+        raise TokenizerError(
+            f"{where}: {lost} of {others} tokens are unknown ({tokenizer.unk_token}): the tokenizer is for other "
+            "languages, or a part of its vocabulary is missing"
+        )
 
 
 def largest_id(tokenizer: Any) -> int:

@@ -1,0 +1,218 @@
+"""Tokenizers as transformers reads them: always the same tokens for a text, or one message that says why not.
+
+A folder can hold settings that suit training, or one application, and would change counts without a word. They are
+set aside here, once for all that tokenize.
+"""
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lmshape.errors import LmshapeError, in_short, reported_as
+from lmshape.inputs import tokenizer_files
+
+log = logging.getLogger(__name__)
+
+SETTINGS = "tokenizer_config.json"
+LOOKED_AT = 2000  # tokens of a vocabulary, to see whether its tokenizer knows them
+
+
+class TokenizerError(LmshapeError):
+    """A tokenizer that cannot be loaded or does not know its own words; the message names its folder or file."""
+
+
+class Word(NamedTuple):
+    """A token that is a whole word or a part of one, in letters and digits."""
+
+    id: int
+    text: str
+
+
+def load_tokenizer(path: str | Path) -> Any:
+    """The transformers tokenizer in a folder, or in a GGUF file or the one GGUF file of a folder.
+
+    Texts that are too long are cut at their end; dropout and sampling, by which one text has other tokens each time,
+    are off. No code that comes with a tokenizer is run, and nothing is downloaded. Raises TokenizerError, also where
+    the vocabulary is missing in whole or in large part: transformers then makes do with [UNK] or single letters.
+    """
+    from transformers import AutoTokenizer  # 3 s, and no job that scores a table needs it
+
+    path = Path(path)
+    if not path.exists():  # transformers would ask the hub
+        raise TokenizerError(f"{path}: no such file or folder")
+    if path.is_dir() and len(inside := list(path.glob("*.gguf"))) == 1:
+        path = inside[0]
+    folder, options = (path, _overridden(path)) if path.is_dir() else (path.parent, {"gguf_file": path.name})
+    advice = "a folder of vocab.json and merges.txt alone needs a tokenizer_config.json that names the class"
+    try:
+        with reported_as(TokenizerError, f"{path}: transformers cannot load a tokenizer from here", advice):
+            tokenizer = AutoTokenizer.from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True, **options
+            )
+    except TokenizerError:
+        _refuse_damaged(folder)  # where a file is to blame, the message is about that file
+        raise
+    _as_counted(tokenizer, path)
+    _require_knowledge(tokenizer, path)
+    _warn_of_contradiction(tokenizer, folder)
+    return tokenizer
+
+
+def copy_tokenizer(model: str | Path, folder: Path) -> None:
+    """Make `folder` that of the tokenizer of a model: its files as they are, or what a GGUF file says in theirs.
+
+    Raises as `load_tokenizer` does. transformers' own `save_pretrained` would not do for a folder: what it writes
+    can be read as a tokenizer that frames texts otherwise.
+    """
+    tokenizer, names = load_tokenizer(model), os.listdir(model)
+    if not (files := tokenizer_files.among(names)):
+        tokenizer.save_pretrained(folder)
+        return
+    folder.mkdir()
+    for name in [
+        *files,
+        *({"config.json"} & set(names)),
+    ]:  # which says what class it is where nothing else does
+        shutil.copyfile(Path(model, name), folder / name)
+
+
+def known_words(tokenizer: Any) -> list[Word]:
+    """Words, or their beginnings, from all over a vocabulary, in the order of their ids."""
+    added = tokenizer.added_tokens_decoder
+    ids = sorted(id for id in tokenizer.get_vocab().values() if id not in added)
+    chosen = ids[:: max(1, len(ids) // LOOKED_AT)]
+    with reported_as(TokenizerError, f"{tokenizer.name_or_path}: the tokenizer cannot write its own tokens"):
+        words = [Word(id, tokenizer.decode([id]).strip()) for id in chosen]
+    return [word for word in words if word.text.isalnum()]
+
+
+def unknown_ids(tokenizer: Any) -> set[int]:
+    """The ids of what stands for characters that are not in the vocabulary; none where there is nothing such."""
+    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    found = {tokenizer.unk_token_id, tokenizer.get_vocab().get(getattr(model, "unk_token", None))}
+    return found - {None}
+
+
+# --- what is set aside ---------------------------------------------------------------------------------
+
+
+def _overridden(folder: Path) -> dict[str, Any]:
+    """Arguments in place of a folder's settings. Raises TokenizerError where these ask for code of its own."""
+    settings = _settings(folder)
+    _refuse_code(settings, folder)
+    sampling = settings.get("sp_model_kwargs")
+    if isinstance(sampling, dict) and sampling.get("enable_sampling"):
+        log.info("%s: SentencePiece's sampling is switched off: a text has the same tokens each time", folder)
+        return {"sp_model_kwargs": sampling | {"enable_sampling": False}}
+    return {}
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What tokenizer_config.json says, {} if there is none; a damaged one is found when transformers reads it."""
+    try:
+        found = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _refuse_code(settings: dict[str, Any], folder: Path) -> None:
+    """Raise TokenizerError for a class of the folder's own: transformers would take another one in its place."""
+    import transformers
+
+    named = settings.get("auto_map")
+    classes = named.get("AutoTokenizer") if isinstance(named, dict) else named
+    names = [name for name in (classes if isinstance(classes, list) else [classes]) if name]
+    if names and not any(hasattr(transformers, name.rsplit(".")[-1].removesuffix("Fast")) for name in names):
+        raise TokenizerError(
+            f"{folder / SETTINGS}: the tokenizer is code of its own ({', '.join(names)}), which lmshape does not "
+            "run; save it as a tokenizer.json, or name the tokenizer of a suite that has the same tokens"
+        )
+
+
+def _as_counted(tokenizer: Any, path: Path) -> None:
+    """Set a tokenizer to cut texts at their end, and to give a text the same tokens each time."""
+    if getattr(tokenizer, "truncation_side", "right") != "right":
+        log.info("%s: cuts texts at their beginning; here they are cut at their end, as all are", path)
+        tokenizer.truncation_side = "right"
+    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if getattr(model, "dropout", None):
+        log.info("%s: dropout %g is switched off: a text has the same tokens each time", path, model.dropout)
+        model.dropout = None
+
+
+# --- what is refused -----------------------------------------------------------------------------------
+
+
+def _refuse_damaged(folder: Path) -> None:
+    """Raise TokenizerError for a file that should be JSON and is not, or that the installed version cannot read."""
+    import tokenizers
+
+    for name in tokenizer_files.among(os.listdir(folder)):
+        path = (folder / name).resolve()  # a link's own file is the one to mend
+        if path.suffix == ".json":
+            with reported_as(
+                TokenizerError, f"{path}: not JSON", "cut short or empty? fetch or save it again"
+            ):
+                json.loads(path.read_text(encoding="utf-8"))
+        if name == "tokenizer.json":
+            what = f"{path}: tokenizers {tokenizers.__version__} cannot read it"
+            with reported_as(
+                TokenizerError, what, "a newer version may have written it: save it with this one"
+            ):
+                tokenizers.Tokenizer.from_file(str(path))
+
+
+def _require_knowledge(tokenizer: Any, path: Path) -> None:
+    """Raise TokenizerError unless most words of a vocabulary come out as tokens, and as the same ones each time."""
+    words = known_words(tokenizer)
+    if not words:
+        raise TokenizerError(f"{path}: the tokenizer has no vocabulary beyond its special tokens")
+    texts, unknown = [word.text for word in words], unknown_ids(tokenizer)
+    with reported_as(TokenizerError, f"{path}: the tokenizer cannot read the words of its own vocabulary"):
+        together, inside = (
+            tokenizer(given, add_special_tokens=False, verbose=False)["input_ids"]
+            for given in (texts, [f" {text}" for text in texts])
+        )
+        alone = [tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"] for text in texts]
+    if alone != together:
+        differing = next(i for i, ids in enumerate(alone) if ids != together[i])
+        raise TokenizerError(f"{path}: the tokenizer gives {texts[differing]!r} other tokens each time")
+    tokens = sum(
+        any(word.id in ids or (len(ids) == 1 and ids[0] not in unknown) for ids in both)
+        for word, *both in zip(words, together, inside, strict=True)
+    )
+    if 2 * tokens < len(words):
+        lost = next(word.text for word, ids in zip(words, together, strict=True) if word.id not in ids)
+        raise TokenizerError(
+            f"{path}: the tokenizer does not know its own vocabulary: of {len(words)} words in it, {tokens} come out "
+            f"as tokens, and {lost!r} as {tokenizer.tokenize(lost)}; a vocabulary file or its merges are missing"
+        )
+
+
+def _warn_of_contradiction(tokenizer: Any, folder: Path) -> None:
+    """Log a vocabulary file beside tokenizer.json that numbers tokens otherwise: transformers reads the latter."""
+    read = tokenizer.get_vocab()
+    for name in ("vocab.json", "vocab.txt"):
+        path = folder / name
+        if not (path.is_file() and (folder / "tokenizer.json").is_file()):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            listed = json.loads(text) if path.suffix == ".json" else _numbered(text)
+            differing = [token for token, id in listed.items() if read.get(token, id) != id]
+        except (ValueError, AttributeError) as error:
+            log.warning("%s: unreadable (%s); tokenizer.json beside it is read", path, in_short(error))
+            continue
+        if differing:
+            log.warning(
+                "%s: %d of its %d tokens, the first %r, have other ids in tokenizer.json beside it, which is read",
+                path, len(differing), len(listed), differing[0],
+            )  # fmt: skip
+
+
+def _numbered(text: str) -> dict[str, int]:
+    return {token: number for number, token in enumerate(text.splitlines())}
