@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import synthetic_tables
+from cycler import cycler
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import FillBetweenPolyCollection
@@ -500,3 +501,19 @@ def test_saved_files_are_the_same_every_time(tmp_path):
         assert first == second
     assert b"<dc:date>" not in (tmp_path / "first" / "plot.svg").read_bytes()
     assert sorted(path.name for path in (tmp_path / "first").iterdir()) == ["plot.png", "plot.svg"]
+
+
+def test_nothing_of_a_users_matplotlibrc_is_in_a_figure(tmp_path):
+    figures.save(draw("retrieval_all_suites"), tmp_path / "as ever")
+    settings = {"figure.facecolor": "black", "savefig.transparent": True, "savefig.bbox": "tight"}
+    settings |= {"text.usetex": True, "axes.formatter.use_locale": True, "lines.dashed_pattern": [1, 9]}
+    settings |= {
+        "axes.prop_cycle": cycler(color=["red"]),
+        "xtick.direction": "in",
+        "path.sketch": (1, 100, 2),
+    }
+    with mpl.rc_context(settings):
+        figures.save(draw("retrieval_all_suites"), tmp_path / "with settings")
+    for kind in ("svg", "png"):
+        ever, settled = ((tmp_path / f"{name}.{kind}").read_bytes() for name in ("as ever", "with settings"))
+        assert ever == settled

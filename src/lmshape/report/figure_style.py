@@ -6,10 +6,12 @@ made without pyplot, so none outlives its caller.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from itertools import cycle
 from math import ceil, log, log10
 
 import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 import polars as pl
 import seaborn as sns
@@ -64,6 +66,11 @@ ABLATIONS = {
     "shuffled": SKY,
     "random": GREY,
 }
+
+
+def styled() -> AbstractContextManager:
+    """Inside it, figures are drawn as matplotlib comes and in our style, whatever a user's matplotlibrc says."""
+    return mpl.style.context(["default", STYLE])
 
 
 def panels(

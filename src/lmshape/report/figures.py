@@ -9,7 +9,6 @@ from functools import wraps
 from itertools import product
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
@@ -40,7 +39,7 @@ def _figure(select: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Drawing
     def decorate(draw: Drawing) -> Drawing:
         @wraps(draw)
         def drawn(table: pl.DataFrame) -> Figure:
-            with mpl.rc_context(style.STYLE):
+            with style.styled():
                 try:
                     return draw(select(table))
                 except NoData as reason:
@@ -257,7 +256,7 @@ def cost_by_size(rows: pl.DataFrame) -> Figure:
 def save(figure: Figure, stem: str | Path) -> None:
     """Write `stem`.svg and `stem`.png (200 dots per inch); equal figures give equal bytes."""
     for kind, metadata in (("svg", {"Date": None, "Creator": None}), ("png", {"Software": None})):
-        with mpl.rc_context(style.STYLE), writing(f"{stem}.{kind}") as temporary:
+        with style.styled(), writing(f"{stem}.{kind}") as temporary:
             figure.savefig(temporary, format=kind, dpi=200, metadata=metadata)
 
 
