@@ -20,7 +20,7 @@ min_version("9.27")
 ROOT = Path(workflow.basedir)
 environment.settle(os.environ)
 try:
-    environment.require_code_of(ROOT)
+    environment.require_checkout(ROOT)
     SUITES = load_suites(ROOT / "suites")
     STUDY = load_study(dict(workflow.config_settings.config), ROOT / "config.yaml", workflow.overwrite_configfiles)
     require_files(STUDY)

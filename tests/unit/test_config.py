@@ -231,6 +231,30 @@ def test_a_suite_without_a_selection_is_taken_as_it_is():
     assert load_study({"retrieval": section}, DEFAULT).retrieval.models["minilm"].sizes == "all"
 
 
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ({"text": {"corpus": {"source": "file", "path": "my {text}.txt"}}}, "text.corpus.file.path"),
+        (
+            {"retrieval": RETRIEVAL | {"datasets": {"d": {"source": "folder", "path": "<x>/y"}}}},
+            "retrieval.datasets.d",
+        ),
+        (
+            {"word_similarity": {"models": {"minilm": {}}, "datasets": {"d": "a}b"}}},
+            "word_similarity.datasets.d",
+        ),
+    ],
+)
+def test_a_path_that_snakemake_would_not_take_as_it_is_is_refused_by_key(section, key):
+    said = message(section)
+    assert key in said and "Snakemake takes braces and < > in a path for names of its own" in said
+
+
+def test_a_model_of_such_a_path_is_refused():
+    with pytest.raises(ConfigError, match="sizes.s.path: Snakemake takes braces"):
+        parse(Suite, {"sizes": {"s": {"path": "{m}"}}}, "s.yaml")
+
+
 @pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
 def test_a_data_set_of_ones_own_must_be_there(tmp_path, missing):
     (tmp_path / "qrels").mkdir()

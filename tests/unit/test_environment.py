@@ -99,8 +99,13 @@ print(matplotlib.get_backend(), sys.flags.optimize, sys.flags.inspect, open("ü"
 
 
 def test_rules_run_with_the_code_of_their_own_checkout(tmp_path):
-    environment.require_code_of(ROOT)
-    environment.require_code_of(tmp_path)  # a workflow without the code, which is installed
+    environment.require_checkout(ROOT)
+    environment.require_checkout(tmp_path)  # a workflow without the code, which is installed
     (tmp_path / "src/lmshape").mkdir(parents=True)
     with pytest.raises(ConfigError, match=f"not from {tmp_path}/src/lmshape, .*PYTHONPATH"):
-        environment.require_code_of(tmp_path)
+        environment.require_checkout(tmp_path)
+
+
+def test_a_checkout_whose_scripts_snakemake_cannot_run_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="braces in its name"):
+        environment.require_checkout(tmp_path / "{project}")

@@ -54,11 +54,18 @@ def settle(environment: MutableMapping[str, str]) -> None:
     environment.update(SETTINGS)
 
 
-def require_code_of(checkout: Path) -> None:
-    """ConfigError where a checkout's rules would run with the code of another one, or with an installed copy."""
+def require_checkout(checkout: Path) -> None:
+    """ConfigError where a checkout's rules would run with the code of another one, or with an installed copy.
+
+    And where Snakemake could not run its scripts.
+    """
     own = checkout.resolve() / "src" / "lmshape"
     if own.is_dir() and own != PACKAGE:
         raise ConfigError(
             f"lmshape is imported from {PACKAGE}, not from {own}, whose workflow this is: take it out of PYTHONPATH, "
             "or install this checkout with `pip install --no-deps --editable .`"
+        )
+    if set("{}") & set(str(checkout)):
+        raise ConfigError(
+            f"{checkout}: Snakemake runs no script of a folder with braces in its name; move it"
         )

@@ -14,7 +14,7 @@ from lmshape.errors import ConfigError
 from lmshape.study import yaml_files
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
-from lmshape.study.strict import Name, Strict, parse
+from lmshape.study.strict import Name, OwnPath, Strict, parse
 
 
 class Selection(Strict):
@@ -63,7 +63,7 @@ class BeirFolder(Strict):
     """A folder in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
 
     source: Literal["folder"]
-    path: str = Field(description="The folder, relative to where Snakemake runs.")
+    path: OwnPath = Field(description="The folder, relative to where Snakemake runs.")
     drop_self: bool = Field(
         False,
         description="A document whose id is the query's own is no answer to it: true for ArguAna and Quora, whose "
@@ -149,7 +149,7 @@ class TextFile(Strict):
     """A plain-text file; articles are separated by blank lines."""
 
     source: Literal["file"]
-    path: str = Field(description="The file, relative to where Snakemake runs.")
+    path: OwnPath = Field(description="The file, relative to where Snakemake runs.")
 
 
 class Text(Strict):
@@ -219,7 +219,7 @@ class WordSimilarity(Strict):
     """Human word similarity against the cosine of table rows."""
 
     models: Models = Field(min_length=1, description="Which models' tables are scored.")
-    datasets: dict[Name, str] = Field(
+    datasets: dict[Name, OwnPath] = Field(
         min_length=1,
         description="Name to a file of word pairs, relative to where Snakemake runs, or to one in gensim's test "
         f"data: {' or '.join(WORD_PAIRS)}.",

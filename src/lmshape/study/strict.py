@@ -5,12 +5,24 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmshape.errors import ConfigError
 
 Line = Callable[[tuple[str | int, ...]], int | None]  # the line of a file that a key is in, if a file has it
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # they are parts of paths
+
+
+def for_snakemake(path: str) -> str:
+    """A path that can be an input of a rule."""
+    if set("{}<>") & set(path):
+        raise ValueError(
+            "Snakemake takes braces and < > in a path for names of its own: rename it, or make a link to it"
+        )
+    return path
+
+
+OwnPath = Annotated[str, AfterValidator(for_snakemake)]  # of a file or folder of the user's
 
 # In place of messages that speak of how it is checked; `Name` has the only pattern, and no list needs more than one.
 IN_WORDS = {

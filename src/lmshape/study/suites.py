@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lmshape.errors import ConfigError
 from lmshape.study import yaml_files
-from lmshape.study.strict import Name, Strict, parse
+from lmshape.study.strict import Name, OwnPath, Strict, parse
 
 Architecture = Literal["decoder", "encoder", "encoder-decoder"]
 Revision = Annotated[str, Field(min_length=1)]  # the hub would take none for `main`
@@ -138,7 +138,7 @@ class Size(Strict):
         None, gt=0, description="Attention heads; needed where the model is trained here."
     )
     hub: str | None = Field(None, description="Repository on the Hugging Face hub, `owner/name`.")
-    path: str | None = Field(
+    path: OwnPath | None = Field(
         None,
         description="A folder in transformers' layout or a GGUF file: in the suite's Python package or, without "
         "`package`, of your own, relative to where Snakemake runs.",
