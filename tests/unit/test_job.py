@@ -40,6 +40,20 @@ def test_a_defect_shows_where_it_happened(tmp_path):
     assert status == 1 and "Traceback" in log and "ZeroDivisionError: oops" in log
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_ends_a_job_that_removes_what_it_has_half_written(name, tmp_path):
+    body = f"""
+        import os, signal, time
+        from lmshape.files import writing
+        with writing({str(tmp_path / "result")!r}) as path:
+            path.write_text("half")
+            os.kill(os.getpid(), signal.{name})
+            time.sleep(60)
+    """
+    assert run(body, tmp_path) == (1, f"ended by {name}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["job.log"]
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "scripts").glob("*.py")), ids=lambda path: path.name)
 def test_scripts_are_short_and_start_before_they_import(script):
     lines = script.read_text().splitlines()

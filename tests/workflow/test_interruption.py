@@ -1,4 +1,4 @@
-"""A workflow that is killed again and again, or runs out of disk, ends with the tables of an undisturbed run."""
+"""A study that is ended or killed again and again, or whose disk is full, ends with the tables of an unbroken run."""
 
 import contextlib
 import os
@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from itertools import cycle
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,8 @@ import polars as pl
 import pytest
 import small_study
 
-KILLS = 10
+ROOT = Path(__file__).parents[2]
+SECONDS = 15  # in which one signal ends a run
 
 
 class Runs:
@@ -27,11 +27,11 @@ class Runs:
         self.folder = folder
         self.started: list[subprocess.Popen] = []
 
-    def start(self) -> subprocess.Popen:
-        """Start the study again, as a user does after a crash: unlock the folder, then run."""
-        subprocess.run(
-            [sys.executable, "-m", "snakemake", "--unlock"], cwd=self.folder, check=True, capture_output=True
-        )
+    def start(self, unlock: bool = True) -> subprocess.Popen:
+        """Start the study again; after a crash, as a user does then: unlock the folder first."""
+        if unlock:
+            command = [sys.executable, "-m", "snakemake", "--unlock"]
+            subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
         self.started.append(small_study.start(self.folder, "--cores", "2"))
         return self.started[-1]
 
@@ -54,6 +54,19 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
     runs.end_everything()
 
 
+def end(number: signal.Signals, everybody: bool, times: int = 1) -> Callable[[subprocess.Popen], None]:
+    """Ctrl-C in a terminal tells everybody, `kill` and many a scheduler the main process alone."""
+
+    def told(run: subprocess.Popen) -> None:
+        for _ in range(times):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, number) if everybody else run.send_signal(number)
+        assert run.wait(SECONDS) != 0
+        assert not processes(run.pid)
+
+    return told
+
+
 def kill_everything(run: subprocess.Popen) -> None:
     """What a power cut does."""
     os.killpg(run.pid, signal.SIGKILL)
@@ -74,6 +87,16 @@ def kill_job(run: subprocess.Popen) -> None:
                 os.kill(process, signal.SIGKILL)
 
 
+def processes(group: int) -> list[int]:
+    """The processes of a group that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state, _, of = stat.read_text().rpartition(")")[2].split()[:3]
+            found += [int(stat.parent.name)] if int(of) == group and state != "Z" else []
+    return found
+
+
 def children(process: int) -> list[int]:
     """The processes that a process started, and those that they did."""
     direct = []
@@ -92,24 +115,78 @@ def assert_whole(folder: Path) -> None:
             assert all(arrays[name].nbytes >= 0 for name in arrays)
 
 
-def test_a_study_killed_at_ten_random_moments_ends_with_the_same_tables(runs, undisturbed):
-    moments, kills = random.Random(0), cycle((kill_everything, kill_workflow, kill_job))
-    killed = 0
-    while killed < KILLS:
-        run = runs.start()
+TERM, INT = signal.SIGTERM, signal.SIGINT
+KILLS = (kill_everything, kill_workflow, kill_job)
+ENDS = tuple(
+    end(number, everybody, times) for times in (1, 2) for everybody in (False, True) for number in (TERM, INT)
+)
+
+
+def test_a_study_ended_at_random_moments_ends_with_the_same_tables(runs, undisturbed):
+    """By signals, after which nothing is left to unlock, and by what no program can prevent."""
+    moments = random.Random(0)
+    ways = moments.sample(KILLS + ENDS, len(KILLS + ENDS))
+    killed = False
+    while ways:
+        run = runs.start(unlock=killed)
+        killed = ways[-1] in KILLS
         try:
             assert run.wait(moments.uniform(1, 12)) == 0, (runs.folder / "snakemake.log").read_text()
             runs.end_everything()
             shutil.rmtree(runs.folder / "results")  # finished before its moment: once more from the start
         except subprocess.TimeoutExpired:
-            next(kills)(run)
+            ways.pop()(run)
             run.wait()
-            killed += 1
         assert_whole(runs.folder)
     runs.end_everything()
     runs.finish()
     assert_whole(runs.folder)
     small_study.assert_same(small_study.tables(runs.folder), undisturbed)
+
+
+BUSY = f"""
+import os
+from snakemake.scheduling.job_scheduler import JobScheduler
+
+include: {str(ROOT / "workflow/rules/running.smk")!r}
+
+rule all:
+    input: expand("made/{{number}}", number=range(40)), "long"
+
+rule make:
+    output: "made/{{number}}"
+    shell: "touch {{output}}"
+
+rule long:
+    output: "long"
+    priority: 1
+    shell: "touch {{output}}; sleep 600"
+
+take, looks = JobScheduler.update_available_resources, iter(range(20))
+
+def take_and_be_ended(scheduler, jobs):
+    if next(looks, None) is None:
+        os.kill(os.getpid(), NUMBER)
+    take(scheduler, jobs)
+
+JobScheduler.update_available_resources = take_and_be_ended  # it has locked what Snakemake's own handler locks
+"""
+
+
+@pytest.mark.parametrize("number", [TERM, INT], ids=["TERM", "INT"])
+def test_a_signal_ends_a_scheduler_at_work(number, tmp_path):
+    """Left alone, Snakemake hangs for ever when SIGTERM comes there, which gets likelier the more it has to do."""
+    (tmp_path / "Snakefile").write_text(BUSY.replace("NUMBER", str(int(number))))
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--quiet", "rules"]
+    run = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    try:
+        _, said = run.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+    assert f"{number.name}: the running jobs are stopped" in said
+    assert run.returncode == 1 and not processes(run.pid)
+    assert not (tmp_path / "long").exists() and not (tmp_path / ".snakemake/locks").exists()
 
 
 @pytest.fixture

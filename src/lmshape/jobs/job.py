@@ -10,6 +10,7 @@ from typing import Any
 
 from lmshape.errors import LmshapeError
 from lmshape.jobs import devices
+from lmshape.jobs.signals import leave, on_signals
 
 
 def start(snakemake: Any) -> str:
@@ -23,6 +24,7 @@ def start(snakemake: Any) -> str:
         os.dup2(descriptor, stream.fileno())
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     sys.excepthook = report
+    on_signals(leave)
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(snakemake.threads)
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = os.environ["TQDM_DISABLE"] = "1"
     return devices.claim(int(snakemake.resources.get("gpu", 0)))
