@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from lmshape.inputs import model_files
 from lmshape.models import hidden_states, sampling
 from lmshape.models.identity import identity
 
@@ -19,7 +20,7 @@ frame = (text["before"], text["after"])
 length, seed = settings["sequence_length"], settings["seed"]
 sequences = sampling.cut(text["ids"], text["bounds"], length, settings["tokens"], seed, frame)
 hidden_states.collect(
-    next(folder.glob("*.gguf"), folder),
+    model_files.loaded(folder),
     sequences,
     snakemake.output[0],
     name="/".join(snakemake.wildcards),

@@ -1,6 +1,8 @@
 """Models of the user's own: which files they are, and the folder that links to them."""
 
 import json
+import logging
+import os
 
 import pytest
 
@@ -27,28 +29,34 @@ def test_the_files_of_a_model_are_those_that_loading_it_reads(model):
     assert not {*OTHERS, "tokenizer_old"} & set(names) and names == sorted(names)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "model-00001-of-00002.safetensors",
-        "model.safetensors.index.json",
-        "pytorch_model.bin",
-        "pytorch_model-00001-of-00002.bin",
-        "pytorch_model.bin.index.json",
-        "merges.txt",
-        "spiece.model",
-    ],
-)
-def test_every_form_of_weights_and_tokenizers_is_taken(tmp_path, name):
-    (tmp_path / name).touch()
-    assert local_models.files(tmp_path) == [tmp_path / name]
-
-
 def test_links_are_a_model_folder_that_everything_reads(model, tmp_path):
     local_models.link(model, tmp_path / "linked")
     assert checkpoints.embedding(tmp_path / "linked").table.shape == (30522, 384)
     assert len(tokens.load_tokenizer(tmp_path / "linked")) == 30522
     assert (tmp_path / "linked/model.safetensors").readlink() == model / "model.safetensors"
+
+
+def test_what_lies_beside_a_model_is_said_when_it_is_linked_to(model, tmp_path, caplog):
+    adapter = {"peft_type": "LORA", "base_model_name_or_path": "owner/base"}
+    (model / "adapter_config.json").write_text(json.dumps(adapter))
+    (model / "pytorch_model.bin").write_bytes(b"of another time")
+    with caplog.at_level(logging.WARNING):
+        local_models.link(model, tmp_path / "linked")
+    assert (
+        "model.safetensors is read, as transformers does, and not pytorch_model.bin beside it" in caplog.text
+    )
+    assert "an adapter (LORA) of owner/base beside it is not applied" in caplog.text
+    assert not {"adapter_config.json", "pytorch_model.bin"} & set(os.listdir(tmp_path / "linked"))
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors", "config.json"])
+def test_a_git_lfs_pointer_in_place_of_a_file_is_refused(model, tmp_path, name):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 90868376\n"
+    (model / name).write_text(pointer)
+    with pytest.raises(
+        LmshapeError, match=f"{model / name}: a Git LFS pointer.*run `git lfs pull` in {model}"
+    ):
+        local_models.link(model, tmp_path / "linked")
 
 
 def test_the_revision_follows_the_content_of_every_file_and_not_its_place(model, tmp_path):
@@ -74,10 +82,17 @@ def test_a_gguf_file_is_a_model_by_itself(tmp_path):
     assert [path.name for path in (tmp_path / "linked").glob("*.gguf")] == [file.name]
 
 
-def test_a_folder_without_a_model_is_named(tmp_path):
-    (tmp_path / "model-Q8_0.gguf").touch()
-    with pytest.raises(
-        LmshapeError, match=f"{tmp_path}: no file of a model; expected some of config.json, .*GGUF"
-    ):
+def test_a_path_without_a_model_is_named(tmp_path):
+    with pytest.raises(LmshapeError, match=f"{tmp_path}: has no config.json; it has no files"):
         local_models.link(tmp_path, tmp_path / "linked")
     assert not (tmp_path / "linked").exists()
+    (tmp_path / "model.safetensors").write_bytes(b"a file and no folder")
+    with pytest.raises(LmshapeError, match=r"model.safetensors: no model: give a folder .* ends in \.gguf"):
+        local_models.files(tmp_path / "model.safetensors")
+
+
+def test_a_link_to_a_file_that_went_is_named_with_where_it_led(model):
+    (model / "tokenizer.json").unlink()
+    (model / "tokenizer.json").symlink_to("../blobs/gone")
+    with pytest.raises(LmshapeError, match=r"tokenizer.json: a link to \.\./blobs/gone, which is not there"):
+        local_models.files(model)

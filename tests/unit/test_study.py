@@ -318,6 +318,10 @@ def test_a_model_of_the_users_own_must_be_there(tmp_path):
         grids.build(study({"own": {}}), suites)
     grids.build(study({"a": {}}), SUITES | suites)  # a study without it does not need it
     (tmp_path / "model").mkdir()
+    with pytest.raises(ConfigError, match=f"suite own, size s: {tmp_path}/model: has no config.json"):
+        grids.build(study({"own": {}}), suites)
+    (tmp_path / "model/config.json").write_text("{}")
+    (tmp_path / "model/model.safetensors").touch()
     assert grids.build(study({"own": {}}), suites).models == [grids.Model("own", "s", "main")]
 
 

@@ -1,4 +1,4 @@
-"""What happens around the jobs of a run: the scheduler's rounds, and the end by a signal."""
+"""What happens around the jobs of a run: what is said first, the scheduler's rounds, and the end by a signal."""
 
 from snakemake import __version__
 from snakemake.logging import logger
@@ -14,3 +14,6 @@ onstart:
     ENDING.begin()
     if said := look_when_needed(workflow.scheduler, __version__):
         logger.warning(said)
+    for _, path in grid.own_models(GRID.models, SUITES):
+        for said in local_models.passed_over(path):
+            logger.warning(said)

@@ -5,7 +5,6 @@ input, or leave it at random, without a word.
 """
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,15 +15,9 @@ from typing import Literal
 import numpy as np
 
 from lmshape.files import writing
-from lmshape.inputs.tensor_files import (
-    CheckpointError,
-    Opener,
-    Tensor,
-    float32,
-    safetensors_header,
-    tensors,
-    write,
-)
+from lmshape.inputs import model_files, safetensors_files
+from lmshape.inputs.tensor_files import is_stream, tensors, write
+from lmshape.inputs.tensors import CheckpointError, Opener, Tensor, float32
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +68,6 @@ FAMILIES = {
 # a GGUF file has one set of names for every architecture; where it has no output tensor, it is tied
 _GGUF = Family(("token_embd.weight",), ("output.weight",), tied=True)
 
-# in the order in which transformers looks for them
-WEIGHT_FILES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
-
 
 @dataclass(frozen=True)
 class Embedding:
@@ -117,7 +102,7 @@ def embedding(path: str | Path, side: Side = "input") -> Embedding:
     """
     family, tied, weights = _open(Path(path))
     name = locate(weights, family, tied, side, path)
-    stored = find(weights, family.input), find(weights, family.output)
+    stored = find(weights, family.input, path), find(weights, family.output, path)
     if all(stored):  # believe their bytes
         tied = _equal(path, weights, *stored, tied)
     table = _table(weights, name, path)
@@ -126,20 +111,28 @@ def embedding(path: str | Path, side: Side = "input") -> Embedding:
 
 def configuration(folder: str | Path) -> dict:
     """The config.json of a model folder, or what transformers makes of the metadata of its GGUF file."""
-    folder = Path(folder)
-    if (folder / "config.json").exists():
-        return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if (file := model_files.gguf_model(Path(folder))) is None:
+        return model_files.read_json(folder, model_files.CONFIGURATION)
     from transformers import AutoConfig  # seconds, which a folder with a config.json need not spend
 
-    return AutoConfig.from_pretrained(folder, gguf_file=_only_gguf(folder).name).to_dict()
+    return AutoConfig.from_pretrained(folder, gguf_file=file.name).to_dict()
 
 
-def find(names: Iterable[str], endings: tuple[str, ...]) -> str | None:
-    """The tensor named by one of `endings`, bare or prefixed; earlier endings and fewer prefixes first."""
+def find(names: Iterable[str], endings: tuple[str, ...], where: str | Path) -> str | None:
+    """The tensor named by one of `endings`, bare or prefixed; earlier endings and fewer prefixes first.
+
+    CheckpointError where several are as good: a checkpoint of two models has a table of each.
+    """
     for ending in endings:
         matches = [name for name in names if name == ending or name.endswith("." + ending)]
-        if matches:
-            return min(matches, key=lambda name: (name.count("."), name))
+        nearest = min((name.count(".") for name in matches), default=0)
+        found = sorted(name for name in matches if name.count(".") == nearest)
+        if len(found) > 1:
+            raise CheckpointError(
+                f"{where}: {' and '.join(found)} may both be the table: save the model alone"
+            )
+        if found:
+            return found[0]
     return None
 
 
@@ -149,7 +142,7 @@ def locate(names: Iterable[str], family: Family, tied: bool, side: Side, where: 
     A tied checkpoint keeps one tensor, under either name.
     """
     first, second = (family.input, family.output) if side == "input" else (family.output, family.input)
-    name = find(names, first + second if tied else first)
+    name = find(names, first + second if tied else first, where)
     if name is None:
         similar = [name for name in names if any(word in name for word in ("emb", "wte", "head", "shared"))]
         raise CheckpointError(
@@ -172,46 +165,56 @@ def architecture(config: dict, where: str | Path) -> tuple[Family, bool]:
 
 def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
     """The family of a checkpoint, whether it is tied, and its tensors, none of them read yet."""
-    if path.is_dir() and not (path / "config.json").exists():
-        path = _only_gguf(path)
-    if path.is_file():
-        held = tensors(path)
-        return _GGUF, find(held, _GGUF.output) is None, held
-    return *architecture(configuration(path), path), weights(path, os.listdir(path))
-
-
-def _only_gguf(folder: Path) -> Path:
-    found = sorted(folder.glob("*.gguf"))
-    if len(found) != 1:
-        raise CheckpointError(
-            f"{folder}: needs a config.json or one GGUF file, and has {len(found)} of these"
-        )
-    return found[0]
+    file = model_files.gguf_model(path) if path.is_dir() else path
+    if file is not None:
+        held = tensors(file)
+        return _GGUF, find(held, _GGUF.output, path) is None, held
+    names = os.listdir(path)
+    model_files.require_configuration(path, names)
+    return *architecture(configuration(path), path), weights(path, names)
 
 
 def weights(root: str | Path, names: Collection[str], opener: Opener = open) -> Mapping[str, Tensor]:
     """The tensors of a folder of `names`: of its one weight file, or of the shards that its index file lists."""
-    file = next((file for file in WEIGHT_FILES if file in names), None)
-    if file is None:
-        raise CheckpointError(f"{root}: no weights: expected one of {', '.join(WEIGHT_FILES)}")
-    path = f"{root}/{file}"
-    return Shards(path, opener) if file.endswith(".json") else tensors(path, opener)
+    chosen = model_files.weights(root, names, opener)
+    return Shards(root, chosen, opener) if chosen.shard_of else tensors(f"{root}/{chosen.file}", opener)
+
+
+def verify(folder: Path) -> None:
+    """CheckpointError if a weight file of a model folder is damaged, could run code or is not as its index says.
+
+    transformers reads all tensors of every shard, whatever the index says: with one of another save among them, the
+    table and the hidden states would be of two models. PyTorch's old files are left to those who read them whole.
+    """
+    if file := model_files.gguf_model(folder):
+        tensors(file)
+        return
+    chosen = model_files.weights(folder, os.listdir(folder))
+    for file in chosen.holding:
+        if is_stream(folder / file):
+            continue
+        held = tensors(folder / file).keys()
+        others = sorted(name for name in held if chosen.shard_of.get(name) != file)
+        if chosen.shard_of and others:
+            raise CheckpointError(
+                f"{folder}: {file} holds {others[0]}, which {chosen.file} does not have there: they are files of "
+                "several saves; fetch or save the model again"
+            )
 
 
 class Shards(Mapping[str, Tensor]):
     """Tensors spread over files, as an index file says; only the shard of the tensor asked for is opened."""
 
-    def __init__(self, index: str, opener: Opener = open):
-        self.index, self.opener = index, opener
-        with opener(index, "rb") as file:
-            self.files: dict[str, str] = json.loads(file.read())["weight_map"]
+    def __init__(self, root: str | Path, chosen: model_files.Weights, opener: Opener = open):
+        self.root, self.opener = root, opener
+        self.index, self.files = chosen.file, chosen.shard_of
 
     def __getitem__(self, name: str) -> Tensor:
-        shard = f"{os.path.dirname(self.index)}/{self.files[name]}"
-        try:
-            return tensors(shard, self.opener)[name]
-        except (KeyError, FileNotFoundError) as error:
-            raise CheckpointError(f"{self.index}: says {shard} holds {name}, and it does not") from error
+        shard = f"{self.root}/{self.files[name]}"
+        held = tensors(shard, self.opener)
+        if name not in held:
+            raise CheckpointError(f"{self.root}/{self.index}: says {shard} holds {name}, and it does not")
+        return held[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.files)
@@ -312,6 +315,6 @@ def information(path: str | Path) -> TableInformation:
     """The facts of an embedding table file, without its numbers."""
     table = _table(tensors(path), "embedding", path)
     with open(path, "rb") as file:
-        metadata = dict(safetensors_header(str(path), file)[0]["__metadata__"])
+        metadata = dict(safetensors_files.header(str(path), file)[1])
     metadata["tied"] = metadata["tied"] == "true"
     return TableInformation(*table.shape, dtype=table.dtype, **metadata)

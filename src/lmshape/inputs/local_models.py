@@ -6,51 +6,62 @@ files a model is.
 
 import hashlib
 import importlib.metadata
+import logging
+import os
 import shutil
 from pathlib import Path
 
-from lmshape.errors import LmshapeError
 from lmshape.files import link_or_copy
-from lmshape.inputs import packages, revisions, tokenizer_files
+from lmshape.inputs import model_files, packages, revisions, stand_ins, tokenizer_files
 
-MODEL_FILES = (
-    "config.json",
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "pytorch_model*.bin",
-    "pytorch_model.bin.index.json",
-    *tokenizer_files.NAMES,
-)
+log = logging.getLogger(__name__)
 
 
 def files(path: Path) -> list[Path]:
     """The files of the model at `path`, by name; what else a folder holds, such as an optimizer's state, is none.
 
-    A GGUF file is a model by itself, weights and tokenizer, so it is named and not its folder.
+    `path` is a folder or a GGUF file. Raises CheckpointError where no model is, and StandInError where a file of it
+    is a link to nothing.
     """
-    if path.is_file():
-        return [path]
-    found = {file for pattern in MODEL_FILES for file in path.glob(pattern) if file.is_file()}
-    return sorted(found)
+    if path.is_dir():
+        names = os.listdir(path)
+        found = set(model_files.model(path, names))
+        if model_files.CONFIGURATION in found:  # a GGUF model has its tokenizer inside
+            found.update(tokenizer_files.among(names))
+        parts = [path / name for name in sorted(found)]
+    elif path.suffix == ".gguf":
+        parts = model_files.gguf_parts(path)
+    else:
+        raise model_files.CheckpointError(
+            f"{path}: no model: give a folder in transformers' layout, or a GGUF file, whose name ends in .gguf"
+        )
+    for part in parts:
+        stand_ins.refuse_link_to_nothing(part)
+    return parts
+
+
+def passed_over(path: Path) -> list[str]:
+    """What a user may think is read at `path` and is not: a message for each."""
+    return model_files.passed_over(path, os.listdir(path)) if path.is_dir() else []
 
 
 def link(path: str | Path, folder: Path) -> None:
     """Make `folder` a model folder of links to the files of the model at `path`, and revision.json.
 
-    The revision is a hash of their names and contents. Raises LmshapeError where no model is.
+    The revision is a hash of their names and contents. Raises as `files` does, and StandInError for a file that is
+    something else in place of one.
     """
     found = files(Path(path))
-    if not found:
-        raise LmshapeError(
-            f"{path}: no file of a model; expected some of {', '.join(MODEL_FILES)}, or the path of a GGUF file"
-        )
     folder.mkdir(parents=True)
     digest = hashlib.sha256()
     for file in found:
+        stand_ins.refuse_file(file)
         link_or_copy(file, folder / file.name)
         with file.open("rb") as content:
             digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
     revisions.write(folder, str(path), "local", f"sha256:{digest.hexdigest()[:16]}")
+    for message in passed_over(Path(path)):
+        log.warning(message)
 
 
 def copy(package: str, path: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmshape.errors import LmshapeError, in_short, reported_as
-from lmshape.inputs import tokenizer_files
+from lmshape.inputs import model_files, tokenizer_files
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 
 def load_tokenizer(path: str | Path) -> Any:
-    """The transformers tokenizer in a folder, or in a GGUF file or the one GGUF file of a folder.
+    """The transformers tokenizer in a folder, or in a GGUF file or the one GGUF model of a folder.
 
     Texts that are too long are cut at their end; dropout and sampling, by which one text has other tokens each time,
     are off. No code that comes with a tokenizer is run, and nothing is downloaded. Raises TokenizerError, also where
@@ -43,8 +43,8 @@ def load_tokenizer(path: str | Path) -> Any:
     path = Path(path)
     if not path.exists():  # transformers would ask the hub
         raise TokenizerError(f"{path}: no such file or folder")
-    if path.is_dir() and len(inside := list(path.glob("*.gguf"))) == 1:
-        path = inside[0]
+    if path.is_dir():
+        path = model_files.gguf_model(path) or path
     folder, options = (path, _overridden(path)) if path.is_dir() else (path.parent, {"gguf_file": path.name})
     advice = "a folder of vocab.json and merges.txt alone needs a tokenizer_config.json that names the class"
     try:

@@ -11,7 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lmshape.errors import ConfigError
+from lmshape.errors import ConfigError, LmshapeError
+from lmshape.inputs import local_models
 from lmshape.study.ablation_names import Ablation
 from lmshape.study.config import Models, Study
 from lmshape.study.strict import closest
@@ -207,16 +208,26 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
 
 
 def require_local(models: list[Model], suites: dict[str, Suite]) -> None:
-    """ConfigError where a model of the user's own is not there.
+    """ConfigError where a model of the user's own is not there, or is none.
 
     Snakemake would not say so once there are results: it takes one whose input is gone for finished.
     """
-    for model in models:
-        suite = suites[model.suite]
-        if suite.source == "local" and not Path(path := suite.path_of(model.size, model.step)).exists():
+    for model, path in own_models(models, suites):
+        if not path.exists():
             raise ConfigError(
-                f"suite {suite.name}: there is no {path} (relative to {Path.cwd()}), which should be {model}"
+                f"suite {model.suite}: there is no {path} (relative to {Path.cwd()}), which should be {model}"
             )
+        try:
+            local_models.files(path)
+        except LmshapeError as error:
+            raise ConfigError(f"suite {model.suite}, size {model.size}: {error}") from None
+
+
+def own_models(models: Iterable[Model], suites: dict[str, Suite]) -> Iterator[tuple[Model, Path]]:
+    """The models of the user's own among `models`, each with where it lies."""
+    for model in models:
+        if suites[model.suite].source == "local":
+            yield model, Path(suites[model.suite].path_of(model.size, model.step))
 
 
 def over_training(models: Iterable[Model]) -> bool:
