@@ -5,53 +5,28 @@ settings hold: HF_ENDPOINT, HF_TOKEN, and HF_HUB_OFFLINE, under which its cache 
 """
 
 import fcntl
-import json
 import logging
 import os
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from http import HTTPStatus
-from io import BufferedReader, BytesIO, RawIOBase
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, TextIO
 
-import httpx2
-from huggingface_hub import (
-    HfApi,
-    constants,
-    get_hf_file_metadata,
-    hf_hub_download,
-    hf_hub_url,
-    try_to_load_from_cache,
-)
-from huggingface_hub.errors import (
-    EntryNotFoundError,
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
-from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff
+import numpy as np
+from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
 
-from lmshape.errors import LmshapeError
 from lmshape.files import put, remove
-from lmshape.inputs import revisions, tokenizer_files
-from lmshape.inputs.checkpoints import WEIGHT_FILES, architecture, configuration, find, locate, weights
-from lmshape.inputs.tensor_files import Opener, tensors, write
+from lmshape.inputs import checkpoints, model_files, revisions, stand_ins, tokenizer_files
+from lmshape.inputs.hub_errors import HubError, named, said
+from lmshape.inputs.model_files import CONFIGURATION, Opener
+from lmshape.inputs.remote_files import NoRanges, open_remote
+from lmshape.inputs.tensor_files import write
 
 log = logging.getLogger(__name__)
 
 Files = Literal["embedding", "model", "tokenizer", "tokenizer-if-any"]
-
-BLOCK = 2**18  # bytes that a small read takes: a header or so; tables are read in larger pieces
-
-
-class HubError(LmshapeError):
-    """A repository, revision or file that the hub does not have, or does not give."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +54,14 @@ def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") 
     it made serves those that waited for it, such as the job of a run after one that was killed and left its own.
     """
     folder = Path(folder)
-    with _named(repo, revision):
-        source = _resolve(repo, revision)
-        chosen = _choose(source, files)
+    source = _resolve(repo, revision)
+    chosen = _choose(source, files)
+    try:
         with _alone(folder) as waited:
             if not (waited and _holds(folder, source.commit, chosen)):
                 _bring(source, chosen, files, folder, revision)
+    except OSError as error:
+        raise HubError(f"{repo} at {revision}, in {folder}: {said(error)}") from error
     return source.commit
 
 
@@ -140,9 +117,11 @@ def _bring(source: Revision, names: list[str], files: Files, folder: Path, revis
     arriving.mkdir(exist_ok=True)
     for name in names:
         source.copy(name, arriving)
+        stand_ins.refuse_file(arriving / name)
     if files == "embedding":
         _write_embeddings(source, arriving)
-    _refuse_code(arriving)
+    if files == "model":
+        checkpoints.verify(arriving)  # and before anything else opens it: it could run code
     if lacking := _lacking(arriving, names):
         raise HubError(
             f"{source.root}: {', '.join(lacking)} went from {arriving} while it was filled; fetch again"
@@ -155,73 +134,25 @@ def _bring(source: Revision, names: list[str], files: Files, folder: Path, revis
 def _resolve(repo: str, revision: str) -> Revision:
     if constants.is_offline_mode():
         return _cached(repo, revision)
-    information = HfApi().model_info(repo, revision=revision)
-    names = frozenset(file.rfilename for file in information.siblings)
-    root = f"{repo}@{information.sha}"
+    with named(repo, revision):
+        information = HfApi().model_info(repo, revision=revision)
+        commit, names = information.sha, frozenset(file.rfilename for file in information.siblings)
+    root = f"{repo}@{commit}"
 
     def opener(path: str, mode: str) -> BinaryIO:
-        name = path.removeprefix(f"{root}/")
-        if name not in names:
-            raise FileNotFoundError(path)
-        return _open_remote(hf_hub_url(repo, name, revision=information.sha))
+        return open_remote(repo, commit, path.removeprefix(f"{root}/"))
 
     def copy(name: str, folder: Path) -> None:
-        hf_hub_download(repo, name, revision=information.sha, local_dir=folder)
+        with named(repo, commit, name):
+            hf_hub_download(repo, name, revision=commit, local_dir=folder)
 
-    return Revision(repo, information.sha, names, root, opener, copy)
-
-
-def _open_remote(url: str) -> BinaryIO:
-    """Open a file of the hub for reading; JSON comes whole, because servers compress it."""
-    if url.endswith(".json"):
-        return BytesIO(_get(url, {}).content)
-    return BufferedReader(RemoteFile(url), BLOCK)
-
-
-class RemoteFile(RawIOBase):
-    """A file of the hub, read by byte range.
-
-    Not the client's own file system: that takes the whole file for the range where a server ignores ranges.
-    """
-
-    def __init__(self, url: str):
-        self.url, self.position = url, 0
-        self.size = get_hf_file_metadata(url).size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self.position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: self.size}[whence]
-        return self.position
-
-    def readinto(self, buffer: memoryview) -> int:
-        length = max(0, min(len(buffer), self.size - self.position))
-        if length:
-            wanted = {"Range": f"bytes={self.position}-{self.position + length - 1}"}
-            response = _get(self.url, wanted)
-            if response.status_code != HTTPStatus.PARTIAL_CONTENT or len(response.content) != length:
-                raise HubError(
-                    f"{self.url}: the server does not give byte ranges; fetch whole models from it"
-                )
-            buffer[:length] = response.content
-            self.position += length
-        return length
-
-
-def _get(url: str, headers: dict[str, str]) -> httpx2.Response:
-    headers = build_hf_headers() | headers
-    response = http_backoff("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT)
-    hf_raise_for_status(response)
-    return response
+    return Revision(repo, commit, names, root, opener, copy)
 
 
 def _cached(repo: str, revision: str) -> Revision:
     """A revision as far as the client's cache has it."""
-    config = try_to_load_from_cache(repo, "config.json", revision=revision)
+    with named(repo, revision):
+        config = try_to_load_from_cache(repo, CONFIGURATION, revision=revision)
     if not isinstance(config, str):
         raise HubError(
             f"{repo} at {revision}: not in the cache {constants.HF_HUB_CACHE}, and HF_HUB_OFFLINE is set"
@@ -238,74 +169,50 @@ def _cached(repo: str, revision: str) -> Revision:
 
 
 def _choose(source: Revision, files: Files) -> list[str]:
-    """The files to copy whole: configuration, and as asked the tokenizer's and those of one set of weights."""
-    if "config.json" not in source.names:
-        raise HubError(
-            f"{source.root}: has no config.json; it has {', '.join(sorted(source.names)) or 'no files'}"
-        )
-    chosen = ["config.json"]
+    """The files to copy whole: configuration, and as asked the tokenizer's and the weights."""
+    model_files.require_configuration(source.root, source.names, source.opener)
     if files == "embedding":
-        return chosen
+        return [CONFIGURATION]
     tokenizer = tokenizer_files.among(source.names)
     if files == "tokenizer" and not tokenizer:
-        known = ", ".join(tokenizer_files.VOCABULARIES)
-        raise HubError(f"{source.root}: has no tokenizer: expected one of {known}")
+        expected = ", ".join(tokenizer_files.VOCABULARIES)
+        raise HubError(f"{source.root}: has no tokenizer: expected one of {expected}")
     if files != "model":
-        return chosen + tokenizer
-    generation = [name for name in ["generation_config.json"] if name in source.names]
-    return chosen + tokenizer + generation + _weight_files(source)
-
-
-def _weight_files(source: Revision) -> list[str]:
-    """One set of weight files, by the index file where there are shards: no copies in other formats."""
-    file = next((file for file in WEIGHT_FILES if file in source.names), None)
-    if file is None:
-        raise HubError(f"{source.root}: has no weights: expected one of {', '.join(WEIGHT_FILES)}")
-    if not file.endswith(".json"):
-        return [file]
-    with source.opener(f"{source.root}/{file}", "rb") as index:
-        shards = sorted(set(json.loads(index.read())["weight_map"].values()))
-    missing = [shard for shard in shards if shard not in source.names]
-    if missing:
-        raise HubError(f"{source.root}: {file} lists {', '.join(missing)}, which the revision does not have")
-    return [file, *shards]
+        return [CONFIGURATION, *tokenizer]
+    weights = model_files.weights(source.root, source.names, source.opener)
+    return [CONFIGURATION, *tokenizer, *weights.files]
 
 
 def _write_embeddings(source: Revision, folder: Path) -> None:
     """Write `model.safetensors` of the embedding tensors alone, under their own names and in their own type."""
-    family, tied = architecture(configuration(folder), source.root)
-    held = weights(source.root, source.names, source.opener)
-    names = {locate(held, family, tied, "input", source.root), find(held, family.output)} - {None}
-    chosen = {name: held[name] for name in sorted(names)}
-    arrays = {name: (tensor.read(), tensor.dtype) for name, tensor in chosen.items()}
-    write(folder / "model.safetensors", arrays, {"format": "pt"})
-
-
-def _refuse_code(folder: Path) -> None:
-    """Raise CheckpointError for a PyTorch file that could run code, before anything opens it.
-
-    Old files that are no zip could only be looked at by loading them; torch and transformers refuse those then.
-    """
-    for path in filter(zipfile.is_zipfile, folder.glob("*.bin")):
-        tensors(path)
-
-
-@contextmanager
-def _named(repo: str, revision: str) -> Iterator[None]:
-    """Say what the hub lacks, by name, in place of the client's errors."""
+    whole = folder / ".whole"
     try:
-        yield
-    except GatedRepoError as error:
-        raise HubError(
-            f"{repo}: is gated: accept its terms on the hub, then log in with `hf auth login`"
-        ) from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise HubError(
-            f"{repo}: no such repository on the hub, or a private one; check the suite's `hub`"
-        ) from error
-    except RevisionNotFoundError as error:
-        raise HubError(f"{repo}: has no revision {revision}, and no other is taken in its place") from error
-    except EntryNotFoundError as error:
-        raise HubError(f"{repo} at {revision}: a file is missing: {str(error).splitlines()[-1]}") from error
-    except (HfHubHTTPError, httpx2.TransportError) as error:
-        raise HubError(f"{repo} at {revision}: {constants.ENDPOINT} did not give it: {error}") from error
+        arrays = _embeddings(source, folder)
+    except NoRanges as error:
+        log.warning("%s: what holds an embedding table is fetched whole", error)
+        arrays = _embeddings(replace(source, opener=_fetching(source, whole)), folder)
+    write(folder / "model.safetensors", arrays, {"format": "pt"})
+    remove(whole)
+
+
+def _embeddings(source: Revision, folder: Path) -> dict[str, tuple[np.ndarray, str]]:
+    """Name -> (array, type) of the embedding tensors of a revision, whose configuration is in `folder`."""
+    family, tied = checkpoints.architecture(checkpoints.configuration(folder), source.root)
+    held = checkpoints.weights(source.root, source.names, source.opener)
+    names = {
+        checkpoints.locate(held, family, tied, "input", source.root),
+        checkpoints.find(held, family.output, source.root),
+    }
+    chosen = {name: held[name] for name in sorted(names - {None})}
+    return {name: (tensor.read(), tensor.dtype) for name, tensor in chosen.items()}
+
+
+def _fetching(source: Revision, folder: Path) -> Opener:
+    """An opener of a revision's files that brings each whole into `folder`."""
+
+    def opener(path: str, mode: str) -> BinaryIO:
+        name = path.removeprefix(f"{source.root}/")
+        source.copy(name, folder)
+        return (folder / name).open(mode)
+
+    return opener
