@@ -3,14 +3,13 @@
 The study is `config.yaml`, or the one that `--configfile` names. Everything it makes is in `results/<study>/`.
 """
 
-import os
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from lmshape.errors import ConfigError
-from lmshape.jobs import environment
+from lmshape.jobs.environment import require_checkout
 from lmshape.study import grid
 from lmshape.study.config import load_study, require_files
 from lmshape.study.suites import load_suites
@@ -18,9 +17,8 @@ from lmshape.study.suites import load_suites
 min_version("9.27")
 
 ROOT = Path(workflow.basedir)
-environment.settle(os.environ)
 try:
-    environment.require_checkout(ROOT)
+    require_checkout(ROOT)
     SUITES = load_suites(ROOT / "suites")
     STUDY = load_study(dict(workflow.config_settings.config), ROOT / "config.yaml", workflow.overwrite_configfiles)
     require_files(STUDY)

@@ -109,3 +109,13 @@ def test_rules_run_with_the_code_of_their_own_checkout(tmp_path):
 def test_a_checkout_whose_scripts_snakemake_cannot_run_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="braces in its name"):
         environment.require_checkout(tmp_path / "{project}")
+
+
+@pytest.mark.parametrize("folder", ["plain", "with space", "o'clock", "a $b;c"])
+def test_a_python_of_any_path_starts_from_a_command(tmp_path, folder):
+    program = tmp_path / folder / "python"
+    program.parent.mkdir()
+    program.symlink_to(sys.executable)
+    once = environment.quoted(str(program))
+    assert environment.quoted(once) == once
+    assert subprocess.run(f"{once} -c 'print(1)'", shell=True, capture_output=True, text=True).stdout == "1\n"

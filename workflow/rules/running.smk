@@ -1,10 +1,17 @@
-"""What happens around the jobs of a run: what is said first, the scheduler's rounds, and the end by a signal."""
+"""What happens around the jobs of a run: their environment, what is said first, the scheduler's rounds, and its end."""
+
+import os
+import sys
 
 from snakemake import __version__
 from snakemake.logging import logger
 
+from lmshape.jobs import environment
 from lmshape.jobs.ending import Ending
 from lmshape.jobs.scheduler import look_when_needed
+
+environment.settle(os.environ)
+sys.executable = environment.quoted(sys.executable)
 
 # Not in the jobs of a cluster, which read this file as well.
 ENDING = Ending(workflow, logger) if workflow.is_main_process else None

@@ -1,10 +1,11 @@
 """What a shell, a notebook or a settings file puts into the environment, and no job may see.
 
-The Snakefile settles it. Every job is the child of a process that has read the Snakefile, on a cluster too, so what
+The workflow settles it. Every job is the child of a process that has read it, on a cluster too, so what
 Python looks at before any script begins is settled as well. The user's choices of places (HF_HOME, TMPDIR), of the
 network (HF_ENDPOINT, HF_TOKEN, proxies) and of devices (CUDA_VISIBLE_DEVICES) are kept.
 """
 
+import shlex
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -52,6 +53,11 @@ def settle(environment: MutableMapping[str, str]) -> None:
         if name in ROUNDING or (name.startswith(PREFIXES) and name not in KEPT):
             del environment[name]
     environment.update(SETTINGS)
+
+
+def quoted(executable: str) -> str:
+    """The path of a Python as Snakemake needs it, which puts it into the commands of jobs without quotes."""
+    return executable if executable.startswith("'") else shlex.quote(executable)
 
 
 def require_checkout(checkout: Path) -> None:
