@@ -1,20 +1,32 @@
 """Writing results so that a reader never meets half of one."""
 
 import errno
+import fcntl
 import logging
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 log = logging.getLogger(__name__)
 
-# What file systems answer that have no fsync, of folders (CIFS, shared folders of virtual machines) or of anything
-# (some in user space): they do what they can without being asked. EIO and a full disk are failures.
-NO_FSYNC = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-NO_READING = {errno.EACCES, errno.EPERM}  # of a folder that one may only write to
-NO_LINKS = {errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+# What file systems answer that lack what they are asked for: fsync of folders (CIFS, shared folders of virtual
+# machines) or of anything (some in user space), links (exFAT), locks (Lustre, NFS), room on request. A disk that
+# fails or is full says something else.
+LACKING = {
+    errno.EINVAL,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.ENOTTY,
+    errno.ENODEV,
+    errno.ENOLCK,
+}
+FORBIDDEN = {errno.EACCES, errno.EPERM}  # to read a folder that one may write to, or to make links
+
+BLOCK = 2**20  # bytes
 
 
 @contextmanager
@@ -55,13 +67,13 @@ def _flush(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
-        if path.is_dir() and error.errno in NO_READING:
+        if path.is_dir() and error.errno in FORBIDDEN:
             return
         raise
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in NO_FSYNC:
+        if error.errno not in LACKING:
             raise
     finally:
         os.close(descriptor)
@@ -72,10 +84,41 @@ def link_or_copy(target: Path, path: Path) -> None:
     try:
         path.symlink_to(target.resolve())
     except OSError as error:
-        if error.errno not in NO_LINKS:
+        if error.errno not in LACKING | FORBIDDEN:
             raise
         log.info("%s: copied, as there can be no link to it (%s)", target, error.strerror)
         shutil.copyfile(target, path)
+
+
+def reserve(path: Path) -> None:
+    """Give a file the room on its disk that its size says, so that no later write lacks it; OSError without room."""
+    with path.open("r+b") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        except (AttributeError, OSError) as error:  # a platform without the call, or a file system
+            if getattr(error, "errno", None) not in LACKING | {None}:
+                raise
+            while block := file.read(BLOCK):
+                file.seek(-len(block), os.SEEK_CUR)
+                file.write(block)
+
+
+def lock_file(file: IO, wait: bool = True) -> bool:
+    """Lock an open file until it is closed, or say that another process has it; with `wait`, after that one is done.
+
+    Where a file system has no locks the log says so, and nobody is kept out.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in LACKING:
+            raise
+        log.warning(
+            "%s: its file system has no locks (%s): start no other run meanwhile", file.name, error.strerror
+        )
+    return True
 
 
 def remove(path: Path) -> None:

@@ -1,6 +1,7 @@
 """No reader ever meets half a file, whatever happens to the writer."""
 
 import errno
+import fcntl
 import os
 import re
 import resource
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lmshape.files import link_or_copy, remove, writing
+from lmshape.files import link_or_copy, lock_file, remove, reserve, writing
 
 
 def contents(folder: Path) -> set[str]:
@@ -191,6 +192,59 @@ def test_a_link_that_fails_for_another_reason_is_an_error(tmp_path):
     (tmp_path / "weights").write_text("x")
     with pytest.raises(FileExistsError):
         link_or_copy(tmp_path / "weights", tmp_path / "weights")
+
+
+@pytest.mark.parametrize("answer", [errno.EOPNOTSUPP, "no such call"])
+def test_where_no_room_can_be_asked_for_it_is_taken(tmp_path, monkeypatch, answer):
+    def refuse(*arguments) -> None:
+        raise OSError(answer, "Operation not supported")
+
+    if answer == "no such call":
+        monkeypatch.delattr(os, "posix_fallocate")
+    else:
+        monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with (tmp_path / "file").open("wb") as file:
+        file.write(b"header")
+        file.truncate(3 * 2**20 + 5)
+    os.utime(tmp_path / "file", (0, 0))
+    reserve(tmp_path / "file")
+    assert (tmp_path / "file").stat().st_mtime > 0, "nothing was written"
+    assert (tmp_path / "file").read_bytes() == b"header" + bytes(3 * 2**20 - 1)
+
+
+def test_a_disk_without_room_is_an_error(tmp_path, monkeypatch):
+    def refuse(*arguments) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        reserve(tmp_path / "file")
+
+
+def test_a_locked_file_is_not_locked_twice(tmp_path):
+    with (tmp_path / "lock").open("w") as mine, (tmp_path / "lock").open("w") as other:
+        assert lock_file(mine, wait=False) and not lock_file(other, wait=False)
+        mine.close()
+        assert lock_file(other)
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP], ids=errno.errorcode.get)
+def test_a_file_system_without_locks_is_told_of_and_used(tmp_path, monkeypatch, caplog, code):
+    def refuse(*arguments) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (tmp_path / "lock").open("w") as file:
+        assert lock_file(file)
+    assert "its file system has no locks" in caplog.text
+
+
+def test_a_lock_that_fails_for_another_reason_is_an_error(tmp_path):
+    with (tmp_path / "lock").open("w") as file:
+        pass
+    with pytest.raises(ValueError, match="closed file"):
+        lock_file(file)
 
 
 def test_trap_8_a_killed_writer_leaves_no_result(tmp_path):

@@ -4,7 +4,6 @@ For an embedding table, only the bytes of the tensors that hold it are read. hug
 settings hold: HF_ENDPOINT, HF_TOKEN, and HF_HUB_OFFLINE, under which its cache is all there is.
 """
 
-import fcntl
 import logging
 import os
 import shutil
@@ -17,7 +16,7 @@ from typing import BinaryIO, Literal, TextIO
 import numpy as np
 from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_cache
 
-from lmshape.files import put, remove
+from lmshape.files import lock_file, put, remove
 from lmshape.inputs import checkpoints, model_files, revisions, stand_ins, tokenizer_files
 from lmshape.inputs.hub_errors import HubError, named, said
 from lmshape.inputs.model_files import CONFIGURATION, Opener
@@ -89,12 +88,10 @@ def _lock(path: Path) -> tuple[TextIO, bool]:
     waited = False
     while True:
         lock = path.open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_file(lock, wait=False):
             waited = True
             log.info("%s: waiting for another process that fetches the same", path)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock)
         with suppress(FileNotFoundError):
             if os.path.samefile(path, lock.fileno()):
                 return lock, waited

@@ -8,7 +8,6 @@ before any final norm.
 
 import json
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lmshape.errors import LmshapeError
-from lmshape.files import writing
+from lmshape.files import reserve, writing
 from lmshape.models.sampling import draw
 from lmshape.numerics.vectors import Unmeasurable
 
@@ -110,8 +109,7 @@ class _Files:
 def _reserved(path: Path, shape: tuple[int, ...]) -> np.memmap:
     """A new float32 .npy file, mapped; OSError if the disk has no room for it (writing would end the process)."""
     mapped = np.lib.format.open_memmap(path, "w+", np.float32, shape)
-    with path.open("r+b") as file:
-        os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    reserve(path)
     return mapped
 
 
