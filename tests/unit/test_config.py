@@ -72,6 +72,10 @@ def test_what_a_name_may_be_is_said_in_words(config, key, given):
     assert "pattern" not in said and "^" not in said
 
 
+def test_a_name_leaves_room_for_what_files_are_called_besides():
+    assert "  study: a name has 100 characters at most" in message({"study": "s" * 101})
+
+
 def test_a_suite_may_not_have_a_name_that_is_no_part_of_a_path():
     with pytest.raises(ConfigError, match="name: a name is made of letters"):
         parse(Suite, {"name": "my suite"}, "my suite.yaml")

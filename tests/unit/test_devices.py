@@ -1,5 +1,6 @@
 """Claims of GPUs by real processes, from lists of devices that do not exist."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -266,6 +267,17 @@ def test_installed_asks_the_driver_and_torchs_build(tmp_path, monkeypatch, build
     spec = importlib.util.spec_from_file_location("torch", package / "__init__.py")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
     assert devices.installed() == expected
+
+
+def test_a_machine_without_room_for_locks_is_told_of(monkeypatch):
+    def refuse(*arguments, **names):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(devices.Path, "mkdir", refuse)
+    with pytest.raises(
+        LmshapeError, match="cannot be made .Read-only file system., and GPUs are claimed in it"
+    ):
+        devices._lock_folder()
 
 
 def test_the_lock_folder_is_this_users_and_private():

@@ -220,3 +220,13 @@ def test_equal_rows_are_grouped_by_the_first():
     matrix = csr_array(np.array([[1, 2], [0, 1], [1, 2], [0, 0], [0, 1], [2, 1]]))
     assert ranking.equal_rows(matrix, np.arange(6)) == [[0, 2], [1, 4], [3], [5]]
     assert ranking.equal_rows(matrix, np.array([5, 4, 3, 2, 1, 0])) == [[0], [1, 4], [2], [3, 5]]
+
+
+@pytest.mark.parametrize(
+    ("said", "threads"),
+    [("3", 3), ("4,2", 4), (" 2 ", 2), ("", 5), ("0", 5), ("-1", 5), ("all", 5), ("2.5", 5)],
+)
+def test_what_a_shell_says_of_threads_is_a_number_or_nothing(monkeypatch, said, threads):
+    monkeypatch.setattr("os.cpu_count", lambda: 5)
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert ranking.allowed_threads() == threads

@@ -161,7 +161,12 @@ def _lock_folder() -> Path:
     Not below TMPDIR, which a workflow may set for each job, nor in the home folder, which machines may share.
     """
     folder = Path(f"/tmp/lmshape-devices-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise LmshapeError(
+            f"{folder}: cannot be made ({error.strerror}), and GPUs are claimed in it"
+        ) from None
     if folder.lstat().st_uid != os.getuid():
         raise LmshapeError(
             f"{folder} belongs to another user, so that GPUs cannot be claimed in it; remove it"

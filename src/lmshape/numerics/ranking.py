@@ -254,7 +254,7 @@ def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
 
     In pieces of texts, by as many threads as BLAS may use, where scipy takes one; no sum depends on either.
     """
-    threads = int(os.environ.get("OMP_NUM_THREADS", "").split(",")[0] or os.cpu_count())
+    threads = allowed_threads()
     sums = np.empty((counts.shape[0], table.shape[1]), np.float32)
     pieces = max(threads, math.ceil(sums.nbytes / PIECE))
     cuts = np.linspace(0, counts.shape[0], pieces + 1).astype(int)
@@ -265,6 +265,12 @@ def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(fill, (slice(*cut) for cut in pairwise(cuts))))
     return sums
+
+
+def allowed_threads() -> int:
+    """As many as OMP_NUM_THREADS begins with ("4,2" is 4), or one a processor where it says no number above 0."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return (int(first) if first.isdecimal() else 0) or os.cpu_count() or 1
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:

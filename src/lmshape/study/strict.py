@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from lmshape.errors import ConfigError
 
 Line = Callable[[tuple[str | int, ...]], int | None]  # the line of a file that a key is in, if a file has it
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # they are parts of paths
+# They are parts of paths, and file systems take 255 bytes with what is added to them.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
 
 def for_snakemake(path: str) -> str:
@@ -29,6 +30,7 @@ IN_WORDS = {
     "string_pattern_mismatch": "a name is made of letters (a to z), digits, `.`, `_` and `-`, and begins with a "
     "letter or a digit",
     "too_short": "give at least one",
+    "string_too_long": "a name has 100 characters at most",
     "string_type": "a text is wanted, in quotes where it could be taken for something else",
     **dict.fromkeys(
         ("int_parsing", "int_type", "int_from_float"), "a whole number is wanted, of the digits 0 to 9"
