@@ -8,12 +8,43 @@ from textwrap import shorten
 LONGEST = 600  # characters of another library's message: some list every model that they know
 
 
+# Classes of errors, by whatever library, of a network or of memory that may be there at another attempt.
+SHORTAGES = {
+    "ClientConnectionError", "ConnectionError", "HTTPException", "MemoryError", "OutOfMemoryError", "Timeout",
+    "TimeoutError", "TransportError", "URLError",
+}  # fmt: skip
+BUSY = {408, 425, 429}  # what a server answers that is not able to just now, beside 500 and more
+
+
 class LmshapeError(Exception):
     """Anything lmshape refuses to do: the message names the file, key or combination."""
+
+    short = False  # of memory or a network, which may be there at another attempt
 
 
 class ConfigError(LmshapeError):
     """A study, a suite or a command-line setting that cannot be used."""
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether another attempt can end otherwise: no refusal, or one for want of memory or a network."""
+    return not isinstance(error, LmshapeError) or any(map(_short, chain(error)))
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it was raised for, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _short(error: BaseException) -> bool:
+    if isinstance(error, LmshapeError):
+        return error.short
+    status = getattr(error, "code", None) or getattr(getattr(error, "response", None), "status_code", None)
+    if isinstance(status, int):
+        return status in BUSY or status >= 500
+    return not SHORTAGES.isdisjoint(kind.__name__ for kind in type(error).__mro__)
 
 
 @contextmanager

@@ -1,10 +1,17 @@
 """What a library raises about somebody's file is one message; what is wrong with lmshape shows where."""
 
 import json
+import socket
+import ssl
+from http.client import IncompleteRead
+from urllib.error import HTTPError, URLError
 
+import httpx2
 import pytest
+import requests
+from huggingface_hub.errors import HfHubHTTPError
 
-from lmshape.errors import ConfigError, LmshapeError, reported_as
+from lmshape.errors import ConfigError, LmshapeError, may_pass, reported_as
 from lmshape.inputs import tokenizer_files
 
 
@@ -46,3 +53,57 @@ def test_a_defect_in_lmshape_that_a_library_called_keeps_its_own_type():
 def test_an_interruption_is_no_error_of_a_file():
     with pytest.raises(KeyboardInterrupt), reported_as(LmshapeError, "m"):
         raise KeyboardInterrupt
+
+
+def answered(status: int) -> HfHubHTTPError:
+    """What the hub's client raises for an answer of a server."""
+    response = httpx2.Response(status, request=httpx2.Request("GET", "http://hub"))
+    return HfHubHTTPError("no", response=response)
+
+
+def refused_for(error: Exception) -> LmshapeError:
+    with pytest.raises(LmshapeError) as refusal, reported_as(LmshapeError, "m"):
+        raise error
+    return refusal.value
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx2.ConnectError("no route"),
+        httpx2.ReadTimeout("slow"),
+        answered(503),
+        answered(429),
+        requests.exceptions.ConnectionError("reset"),
+        requests.exceptions.ReadTimeout("slow"),
+        URLError(socket.gaierror("no name")),
+        HTTPError("http://a", 502, "bad gateway", None, None),
+        IncompleteRead(b"a"),
+        ConnectionResetError(),
+        TimeoutError(),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_refusal_for_want_of_memory_or_a_network_may_pass(error):
+    assert may_pass(refused_for(error)) and may_pass(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answered(404),
+        HTTPError("http://a", 404, "not found", None, None),
+        FileNotFoundError("a"),
+        ssl.SSLError("a certificate"),
+        ValueError("a"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_any_other_refusal_would_be_repeated(error):
+    assert not may_pass(refused_for(error)) and not may_pass(LmshapeError("a"))
+
+
+def test_a_defect_may_pass():
+    """What lmshape does not know the reason of is tried again."""
+    assert may_pass(ZeroDivisionError())

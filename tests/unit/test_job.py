@@ -3,9 +3,12 @@
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
+
+from lmshape.jobs.attempts import FINAL, final
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,9 +33,21 @@ def test_what_a_job_prints_goes_to_its_log(tmp_path):
     assert run(body, tmp_path) == (0, "cpu 3\nfrom a child\n")
 
 
-def test_a_users_mistake_is_one_line(tmp_path):
+def test_a_users_mistake_is_one_line_and_a_verdict(tmp_path):
     body = "from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')"
-    assert run(body, tmp_path) == (1, "LmshapeError: a.yaml: no key\n")
+    assert run(body, tmp_path) == (1, f"LmshapeError: a.yaml: no key\n{FINAL}\n")
+    assert final([tmp_path / "none.log", tmp_path / "job.log"], since=0)
+
+
+def test_a_refusal_that_may_pass_has_no_verdict(tmp_path):
+    body = "from lmshape.errors import LmshapeError; raise LmshapeError('no network') from ConnectionError()"
+    assert run(body, tmp_path) == (1, "LmshapeError: no network\n")
+    assert not final([tmp_path / "job.log"], since=0)
+
+
+def test_the_verdict_of_an_earlier_run_does_not_count(tmp_path):
+    run("from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')", tmp_path)
+    assert not final([tmp_path / "job.log"], since=time.time() + 60)
 
 
 def test_a_defect_shows_where_it_happened(tmp_path):

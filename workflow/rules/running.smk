@@ -1,17 +1,13 @@
-"""What happens around the jobs of a run: their environment, what is said first, the scheduler's rounds, and its end."""
+"""What happens around the jobs of a run: the scheduler's rounds, second attempts, and the end by a signal."""
 
-import os
-import sys
+import time
 
 from snakemake import __version__
 from snakemake.logging import logger
 
-from lmshape.jobs import environment
+from lmshape.jobs.attempts import repeat_no_refusal
 from lmshape.jobs.ending import Ending
 from lmshape.jobs.scheduler import look_when_needed
-
-environment.settle(os.environ)
-sys.executable = environment.quoted(sys.executable)
 
 # Not in the jobs of a cluster, which read this file as well.
 ENDING = Ending(workflow, logger) if workflow.is_main_process else None
@@ -21,6 +17,4 @@ onstart:
     ENDING.begin()
     if said := look_when_needed(workflow.scheduler, __version__):
         logger.warning(said)
-    for _, path in grid.own_models(GRID.models, SUITES):
-        for said in local_models.passed_over(path):
-            logger.warning(said)
+    repeat_no_refusal(workflow.scheduler, since=time.time())

@@ -23,7 +23,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from lmshape.errors import LmshapeError, in_short
+from lmshape.errors import LmshapeError, chain, in_short
 
 LOG_IN = "log in with `hf auth login`, or set HF_TOKEN to a token of yours"
 SHOWN = 300  # characters of the client's own words
@@ -51,14 +51,8 @@ def named(repository: str, revision: str | None, file: str | None = None) -> Ite
 
 def said(error: BaseException) -> str:
     """What an error of the client means and what to do: by itself, or by that which it was raised for."""
-    known = (meaning(link) for link in _chain(error))
+    known = (meaning(link) for link in chain(error))
     return next(filter(None, known), in_short(error))
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _line(error: BaseException) -> str:

@@ -35,6 +35,12 @@ class Article:
     text: str
 
 
+class Damaged(LmshapeError):
+    """A download of which other bytes arrived than those that were asked for."""
+
+    short = True
+
+
 def articles(source: str, path: str | Path | None = None) -> list[Article]:
     """The articles of a corpus: `source` as a study names it, `path` the file, where it is not in a package."""
     if source == "wikipedia-extract":
@@ -63,7 +69,7 @@ def download(address: str, sha256: str, path: str | Path) -> None:
                 f"{address}: cannot be fetched ({error}); SHA-256 expected: {sha256}; run again"
             ) from error
         if digest.hexdigest() != sha256:
-            raise LmshapeError(
+            raise Damaged(
                 f"{address}: the {size:,} bytes that arrived have SHA-256 {digest.hexdigest()}, not {sha256}: "
                 "cut short, or another file; run again to fetch it anew"
             )

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from lmshape.errors import LmshapeError
+from lmshape.errors import LmshapeError, may_pass
 from lmshape.jobs import devices
+from lmshape.jobs.attempts import FINAL
 from lmshape.jobs.signals import leave, on_signals
 
 
@@ -42,6 +43,6 @@ def function(name: str) -> Callable:
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """What a user can mend is said in one message; anything else is a defect and shows where it happened."""
     if isinstance(error, LmshapeError):
-        print(f"{kind.__name__}: {error}", file=sys.stderr)
+        print(f"{kind.__name__}: {error}", *([] if may_pass(error) else [FINAL]), sep="\n", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)

@@ -34,6 +34,8 @@ class ModelError(LmshapeError):
 class NoRoom(ModelError):
     """No memory for one sequence beside the model; the message says how long the sequence is."""
 
+    short = True
+
 
 # --- loading -------------------------------------------------------------------------------------------
 

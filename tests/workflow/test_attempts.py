@@ -1,0 +1,31 @@
+"""A job that refuses for good is not tried again; one that was killed, or that lacked a network, is."""
+
+from pathlib import Path
+
+from lmshape.jobs.attempts import FINAL
+
+ROOT = Path(__file__).parents[2]
+SNAKEFILE = f"""
+include: {str(ROOT / "workflow/rules/running.smk")!r}
+
+rule all:
+    input: expand("{{kind}}.made", kind=["refused", "killed", "lacking"])
+
+LAST = {{"refused": {FINAL!r}, "killed": "", "lacking": "HubError: cannot be reached"}}
+
+rule fail:
+    output: "{{kind}}.made"
+    log: "{{kind}}.log"
+    params: last=lambda wildcards: LAST[wildcards.kind]
+    shell: "echo once >> {{wildcards.kind}}.attempts; test -z '{{params.last}}' || echo '{{params.last}}' > {{log}}; exit 1"
+"""
+
+
+def test_only_what_may_pass_is_tried_again(snakemake, tmp_path):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    (tmp_path / "killed.log").write_text(f"{FINAL}\n")  # of an earlier run
+    ended = snakemake("--keep-going", "--retries", "2", folder=tmp_path)
+    assert ended.returncode == 1
+    attempts = {path.stem: len(path.read_text().splitlines()) for path in tmp_path.glob("*.attempts")}
+    assert attempts == {"refused": 1, "killed": 3, "lacking": 3}
+    assert ended.stdout.count("Trying to restart") == 4
