@@ -17,7 +17,9 @@ rule fail:
     output: "{{kind}}.made"
     log: "{{kind}}.log"
     params: last=lambda wildcards: LAST[wildcards.kind]
-    shell: "echo once >> {{wildcards.kind}}.attempts; test -z '{{params.last}}' || echo '{{params.last}}' > {{log}}; exit 1"
+    shell:
+        "echo once >> {{wildcards.kind}}.attempts; "
+        "test -z '{{params.last}}' || echo '{{params.last}}' > {{log}}; exit 1"
 """
 
 
