@@ -24,7 +24,7 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/ruff check --quiet .
-	$(BIN)/python -m pytest
+	PYTHONUTF8=1 $(BIN)/python -m pytest
 
 # An installation that did not come to its end begins anew. The second file holds packages that are wanted for
 # their files alone, so without their dependencies.

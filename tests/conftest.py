@@ -1,5 +1,6 @@
 """Studies that are run once for all tests that look at their results."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 import small_study
+
+from lmshape.jobs import environment
+
+environment.settle(os.environ)  # tests draw figures and run Snakemake, from a notebook's cell too
+os.environ.pop("SNAKEMAKE_PROFILE", None)
 
 ROOT = Path(__file__).parents[1]
 
