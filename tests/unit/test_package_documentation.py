@@ -15,14 +15,14 @@ WORDS = "Some words that describe what it does in enough detail to be found by a
 def package(tmp_path, monkeypatch):
     """Make an importable package of the given modules."""
 
-    def make(**modules: str) -> str:
-        root = tmp_path / "mypackage"
+    def make(package: str = "mypackage", **modules: str) -> str:
+        root = tmp_path / package
         root.mkdir()
         (root / "__init__.py").write_text("raise RuntimeError('the package must never be imported')")
         for name, source in modules.items():
             (root / f"{name}.py").write_text(textwrap.dedent(source))
         monkeypatch.syspath_prepend(tmp_path)
-        return "mypackage"
+        return package
 
     return make
 
@@ -49,6 +49,76 @@ def test_what_the_authors_list_under_see_also_is_relevant_and_not_in_the_documen
     assert dataset.qrels["q-mypackage.a.f"] == {"mypackage.a.f": 2, "mypackage.a.g": 1}
     text = next(d.content for d in dataset.documents if d.id == "mypackage.a.f")
     assert "Description" not in text and text.endswith("A note.")
+
+
+def test_a_name_of_another_package_is_no_method_of_this_one(package):
+    """`numpy.std` beside `scipy.stats.zscore` is not the method that happens to be the only `std` of scipy."""
+    listed = WORDS + "\nSee Also\n--------\nother.std, std, np.mean : Of numbers.\nmissing.rv\n"
+    source = "import other as np\n" + function("zscore", "Compute the z score of numbers.", listed)
+    source += "class rv:\n" + textwrap.indent(
+        function("std", "The spread of the variable.", WORDS + "1"), "    "
+    )
+    ours = package(a=source)
+    theirs = package(
+        "other", b=function("std", "A spread.", WORDS + "2") + function("mean", "A mean.", WORDS + "3")
+    )
+    (packages.folder(theirs) / "__init__.py").write_text("from .b import *")
+    both, alone = documentation.build([ours, theirs], 10), documentation.build([ours], 10)
+    own = {"mypackage.a.zscore": 2}
+    assert both.qrels["q-mypackage.a.zscore"] == own | {"other.b.std": 1, "other.b.mean": 1}
+    assert alone.qrels["q-mypackage.a.zscore"] == own
+
+
+def test_a_name_whose_documentation_is_a_copy_means_the_document_that_is_kept(package):
+    listed = WORDS + "\nSee Also\n--------\nsecond"
+    source = function("first", "One of two.", WORDS + "A") + function("second", "Two of two.", WORDS + "A")
+    dataset = documentation.build(
+        [package(a=source + function("f", "Count all the sheep there.", listed))], 10
+    )
+    assert dataset.qrels["q-mypackage.a.f"] == {"mypackage.a.f": 2, "mypackage.a.first": 1}
+
+
+@pytest.mark.parametrize(
+    ("section", "names"),
+    [
+        ("a\nb.c", ["a", "b.c"]),
+        ("a : Description.\nb: Another, of c.", ["a", "b"]),
+        ("a, b, c", ["a", "b", "c"]),
+        ("a, b.c : Description of d, e.\n    continued : here\nf", ["a", "b.c", "f"]),
+        ("a, b,", ["a", "b"]),
+        ("a, b.", ["a", "b"]),
+        (":func:`a`, :py:meth:`~b.c` : Description\n:obj:`d`", ["a", "b.c", "d"]),
+        ("`a`, ``b``, c() : Description", ["a", "b", "c"]),
+        (".Figure.add_axes\n`~.Axes.plot` : Description", [".Figure.add_axes", ".Axes.plot"]),
+        ("a :\n    Description.\n\nb :\n    Another.", ["a", "b"]),
+        ("      a\n      b : Description", ["a", "b"]),
+        ("See the manual of it.\nTwo words", []),
+        (".. note:: a\n\n    b", []),
+        ("", []),
+    ],
+)
+def test_the_forms_of_a_list_are_those_of_numpydoc(section, names):
+    for heading in ("See Also\n--------", "See also\n========"):
+        docstring = f"Summary.\n\n{heading}\n{section}\n\nNotes\n-----\nz"
+        assert documentation.parse("f", docstring).see_also == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("docstring", "summary", "body"),
+    [
+        ("f(a, b=None, /)\n\nDo it.\n\nMore.", "Do it.", "More."),
+        ("a, b = f(a,\n    b)\n--\n\nDo it\nnow.\n\nMore.", "Do it now.", "More."),
+        ("f(a)\n\nf(a, b) -> int\n\nDo it.\n \nMore.", "Do it.", "More."),
+        ("Do it (again).\n\nMore.", "Do it (again).", "More."),
+        ("f(a)\n\nNotes\n-----\nMore.", "", "More."),
+        ("Notes\n-----\nMore.", "", "More."),
+        ("Do it.", "Do it.", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_signature_is_no_summary(docstring, summary, body):
+    entry = documentation.parse("f", docstring)
+    assert (entry.summary, entry.body) == (summary, body)
 
 
 def test_code_and_references_are_left_out():
@@ -78,7 +148,7 @@ def test_private_objects_and_tests_are_not_read(package):
     tests = packages.folder(name) / "tests"
     tests.mkdir()
     (tests / "b.py").write_text(function("h", "Count the cows as well."))
-    assert [entry.name for entry in documentation.read_package(name)] == ["mypackage.test_a.g"]
+    assert [d.id for d in documentation.build([name], 10).documents] == ["mypackage.test_a.g"]
 
 
 def test_the_number_of_queries_is_bounded_and_their_choice_is_stable(package):

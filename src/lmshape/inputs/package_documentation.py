@@ -3,7 +3,8 @@
 How it is made. The docstrings of public classes and functions are read from the sources of installed packages
 (parsed, never imported). A docstring's first paragraph is its summary: it becomes a query. The rest is the
 document, without code, references and the "See Also" section. A query's own document has grade 2; the
-documents that the authors listed under "See Also" have grade 1.
+documents of what the authors listed under "See Also" have grade 1 (`lmshape.inputs.python_names` finds what they
+mean).
 
 Why it is fair. Summary and body were written by people for each other, and the judgements are the authors' own.
 The summary is taken out of the document, and the lists the judgements come from are too, so that no query or
@@ -15,17 +16,21 @@ import ast
 import hashlib
 import re
 import textwrap
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs import packages
 from lmshape.inputs.datasets import Dataset, Document
+from lmshape.inputs.python_names import Names
 
 LEFT_OUT = {"see also", "examples", "example", "references"}
-SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}[ ]*$", flags=re.MULTILINE)
-SEE_ALSO_NAMES = re.compile(r"^(?P<names>[\w.`~:, ]+?)(?:\s+:\s.*|\s*)$")
+SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n(?:-{3,}|={3,})[ ]*$", flags=re.MULTILINE)
+BLANK = re.compile(r"\n\s*\n")
+SIGNATURE = re.compile(r"(?:[\w., ]+=)?\s*[\w.]+\(.*\)(?:\s*->.*)?(?:\n--)?", flags=re.DOTALL)
+NAME = r"(?::(?:py:)?\w+:)?`{0,2}[~!]?[\w.-]+(?:\(\))?`{0,2}"
+LISTED = re.compile(rf"(?P<names>{NAME}(?:\s*,\s*{NAME})*)\s*[,.]?\s*(?::(?:\s.*)?)?$")
 DIRECTIVE = re.compile(r"^\.\. .*$|:[a-z]+:(?=`)|`+", flags=re.MULTILINE)
 QUERY_WORDS = range(4, 31)
 FEWEST_DOCUMENT_WORDS = 30
@@ -41,30 +46,51 @@ class Entry:
     see_also: tuple[str, ...]
 
 
-def build(names: list[str], queries: int) -> Dataset:
-    """The data set of the docstrings of the packages of these names, with at most `queries` queries.
+def build(chosen: list[str], queries: int) -> Dataset:
+    """The data set of the docstrings of installed packages, with at most `queries` queries.
 
     Queries are taken in the order of a hash of their text, so that which are taken depends on nothing else.
     LmshapeError names a package that is not installed, or packages without a query in them.
     """
-    entries = merge_copies([entry for name in names for entry in read_package(name)])
-    documents = [Document(entry.name, "", entry.body) for entry in entries]
-    summaries = Counter(entry.summary.lower() for entry in entries)
+    names, entries = Names(), []
+    for name, body, holds_others in (module for package in chosen for module in read_modules(package)):
+        names.add_module(name, body, holds_others)
+        entries += read_objects(body, name)
+    kept = merge_copies(entries)
+    documents = {entry.name: entry for entry in entries if kept[entry.name] == entry.name}
+    summaries = Counter(entry.summary.lower() for entry in documents.values())
     asked = [
-        e for e in entries if len(e.summary.split()) in QUERY_WORDS and summaries[e.summary.lower()] == 1
+        entry
+        for entry in documents.values()
+        if len(entry.summary.split()) in QUERY_WORDS and summaries[entry.summary.lower()] == 1
     ]
     if not asked:
         raise LmshapeError(
-            f"retrieval.datasets: no docstring of {', '.join(names)} has a summary and a text of its own"
+            f"retrieval.datasets: no docstring of {', '.join(chosen)} has a summary and a text of its own"
         )
-    asked = sorted(asked, key=lambda e: hashlib.sha256(e.summary.encode()).digest())[:queries]
-    index = by_last_name(entries)
-    qrels = {f"q-{e.name}": {**dict.fromkeys(resolve(e, index), 1), e.name: 2} for e in asked}
-    return Dataset(documents, {f"q-{e.name}": e.summary for e in asked}, qrels)
+    asked = sorted(asked, key=lambda entry: hashlib.sha256(entry.summary.encode()).digest())[:queries]
+    qrels = {f"q-{entry.name}": judge(entry, names, kept) for entry in asked}
+    return Dataset(
+        [Document(entry.name, "", entry.body) for entry in documents.values()],
+        {f"q-{entry.name}": entry.summary for entry in asked},
+        qrels,
+    )
 
 
-def read_package(package: str) -> Iterator[Entry]:
-    """The documented public objects of an installed package, in the order of its files."""
+def judge(entry: Entry, names: Names, kept: dict[str, str]) -> dict[str, int]:
+    """The grades of documents for an entry's summary: those that its "See Also" names mean, and its own.
+
+    What is no document, or not clear, is left out.
+    """
+    meant = (kept.get(names.read_by(entry.name, name)) for name in entry.see_also)
+    return {**dict.fromkeys(sorted(filter(None, meant)), 1), entry.name: 2}
+
+
+def read_modules(package: str) -> Iterator[tuple[str, list[ast.stmt], bool]]:
+    """Name, statements, and whether others lie in it, of an installed package's modules, in the order of its files.
+
+    What tests the package is none of them.
+    """
     try:
         root = packages.folder(package)
     except LmshapeError as error:
@@ -73,7 +99,7 @@ def read_package(package: str) -> Iterator[Entry]:
         module = path.relative_to(root).with_suffix("").parts
         if not any(part.startswith("_test") or part in ("tests", "testing", "conftest") for part in module):
             parts = [package, *(part for part in module if part != "__init__")]
-            yield from read_objects(ast.parse(path.read_bytes()).body, ".".join(parts))
+            yield ".".join(parts), ast.parse(path.read_bytes()).body, module[-1] == "__init__"
 
 
 def read_objects(body: list[ast.stmt], prefix: str) -> Iterator[Entry]:
@@ -88,8 +114,17 @@ def read_objects(body: list[ast.stmt], prefix: str) -> Iterator[Entry]:
 
 
 def parse(name: str, docstring: str) -> Entry:
-    """Part a docstring into summary, body and the names of its "See Also" section."""
-    summary, _, rest = docstring.strip().partition("\n\n")
+    """Part a docstring into summary, body and the names of its "See Also" section.
+
+    A first paragraph that is a signature, as functions of compiled code have, is no summary: the next one is. One
+    that begins a section is none either.
+    """
+    summary, rest = "", docstring.strip()
+    while rest and (not summary or SIGNATURE.fullmatch(summary)) and not SECTION.match(rest):
+        summary, *left = BLANK.split(rest, maxsplit=1)
+        rest = "".join(left)
+    if SIGNATURE.fullmatch(summary):
+        summary = ""
     parts = SECTION.split(rest)
     body, see_also = [parts[0]], ""
     for title, section in zip(parts[1::2], parts[2::2], strict=True):
@@ -107,28 +142,17 @@ def prose(text: str) -> str:
 
 
 def names_in(section: str) -> Iterator[str]:
-    """The names a numpydoc "See Also" section lists; its descriptions are indented or follow a colon."""
-    for line in section.splitlines():
-        if (found := SEE_ALSO_NAMES.match(line)) and not line.startswith((" ", "\t")):
+    """The names that a numpydoc "See Also" section lists: plain, quoted or with a role, one or several on a line.
+
+    Descriptions follow a colon or are indented. A name that is to be searched for keeps its leading dot.
+    """
+    for line in textwrap.dedent(section).split("\n"):
+        if found := LISTED.match(line):
             for name in found["names"].split(","):
-                yield re.sub(r":\w+:|[`~ ]", "", name)
+                yield re.sub(r":[\w:]+:(?=`)|[`~!\s]|\(\)", "", name).rstrip(".")
 
 
-def merge_copies(entries: list[Entry]) -> list[Entry]:
-    """The first of every set of entries with one body (aliases, inherited docstrings)."""
-    return list({entry.body: entry for entry in reversed(entries)}.values())[::-1]
-
-
-def by_last_name(entries: list[Entry]) -> dict[tuple[str, str], list[str]]:
-    """(package, last part of the name) -> names."""
-    index = defaultdict(list)
-    for entry in entries:
-        index[entry.name.partition(".")[0], entry.name.rpartition(".")[2]].append(entry.name)
-    return index
-
-
-def resolve(entry: Entry, index: dict[tuple[str, str], list[str]]) -> list[str]:
-    """The documents that an entry's "See Also" names mean; a name that fits several is left out."""
-    package = entry.name.partition(".")[0]
-    found = (index.get((package, name.rpartition(".")[2]), []) for name in entry.see_also)
-    return sorted({names[0] for names in found if len(names) == 1} - {entry.name})
+def merge_copies(entries: list[Entry]) -> dict[str, str]:
+    """Name of each entry -> that of the first with its body: aliases, inherited docstrings."""
+    first = {entry.body: entry.name for entry in reversed(entries)}
+    return {entry.name: first[entry.body] for entry in entries}
