@@ -254,6 +254,18 @@ def test_a_path_that_snakemake_would_not_take_as_it_is_is_refused_by_key(section
     assert key in said and "Snakemake takes braces and < > in a path for names of its own" in said
 
 
+def test_an_empty_path_is_refused_by_key():
+    said = message({"text": {"corpus": {"source": "file", "path": ""}}})
+    assert "text.corpus.file.path: it is empty" in said
+
+
+@pytest.mark.parametrize("path", ["a" * 300, "a\0b", "/root/../proc/1/root/x"])
+def test_a_path_that_the_system_does_not_look_at_is_of_no_file(path):
+    study = load_study({"text": {"corpus": {"source": "file", "path": path}}}, DEFAULT)
+    with pytest.raises(ConfigError, match="text.corpus.path: there is no file"):
+        require_files(study)
+
+
 def test_a_model_of_such_a_path_is_refused():
     with pytest.raises(ConfigError, match="sizes.s.path: Snakemake takes braces"):
         parse(Suite, {"sizes": {"s": {"path": "{m}"}}}, "s.yaml")
@@ -320,6 +332,15 @@ def test_a_suite_must_be_named_as_its_file(tmp_path):
     (tmp_path / "other.yaml").write_text(text)
     with pytest.raises(ConfigError, match=r"other\.yaml: name is 'minilm'; it must be 'other'"):
         load_suites(tmp_path)
+
+
+def test_what_editors_and_other_systems_leave_beside_suites_is_none(tmp_path):
+    (tmp_path / "minilm.yaml").write_text((ROOT / "suites" / "minilm.yaml").read_text())
+    (tmp_path / "._minilm.yaml").write_bytes(
+        b"\0\5\x16\7"
+    )  # what macOS keeps of a file on other file systems
+    (tmp_path / ".#minilm.yaml").symlink_to("nobody@nowhere.1")  # that Emacs has a file open
+    assert list(load_suites(tmp_path)) == ["minilm"]
 
 
 def test_a_size_without_what_its_source_needs_is_refused():

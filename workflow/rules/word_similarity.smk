@@ -15,7 +15,7 @@ def word_pairs(wildcards):
 def own_word_pairs(wildcards):
     """The same where it is a file of the user's; what is in a package's is known by the package's version."""
     name = word_pairs(wildcards)
-    return [name] if Path(name).is_file() else []
+    return [name] if os.path.isfile(name) else []
 
 
 rule count_words:

@@ -23,13 +23,16 @@ def for_snakemake(path: str) -> str:
     return path
 
 
-OwnPath = Annotated[str, AfterValidator(for_snakemake)]  # of a file or folder of the user's
+OwnPath = Annotated[
+    str, Field(min_length=1), AfterValidator(for_snakemake)
+]  # of a file or folder of the user's
 
 # In place of messages that speak of how it is checked; `Name` has the only pattern, and no list needs more than one.
 IN_WORDS = {
     "string_pattern_mismatch": "a name is made of letters (a to z), digits, `.`, `_` and `-`, and begins with a "
     "letter or a digit",
     "too_short": "give at least one",
+    "string_too_short": "it is empty",
     "string_too_long": "a name has 100 characters at most",
     "string_type": "a text is wanted, in quotes where it could be taken for something else",
     **dict.fromkeys(

@@ -263,7 +263,9 @@ class Suite(Strict):
 def load_suites(folder: Path) -> dict[str, Suite]:
     """Every suite described in `folder`, by name."""
     suites = {}
-    for path in sorted(folder.glob("*.yaml")):
+    for path in sorted(
+        folder.glob("[!.]*.yaml")
+    ):  # editors and other systems leave files that begin with a dot
         suite = parse(Suite, yaml_files.read(path), path.name, partial(yaml_files.line_of, path))
         if suite.name != path.stem:
             raise ConfigError(
