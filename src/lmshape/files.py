@@ -43,6 +43,10 @@ def writing(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         put(temporary, path)
+    except OSError as error:
+        if error.errno and error.filename is None:  # as of a write: which file it was is the first question
+            error.filename = str(path)
+        raise
     finally:
         remove(temporary)
 

@@ -50,6 +50,17 @@ def test_the_verdict_of_an_earlier_run_does_not_count(tmp_path):
     assert not final([tmp_path / "job.log"], since=time.time() + 60)
 
 
+def test_a_full_disk_is_one_message_that_names_the_file(tmp_path):
+    body = f"""
+        import errno
+        from lmshape.files import writing
+        with writing({str(tmp_path / "result")!r}) as path:
+            raise OSError(errno.ENOSPC, "No space left on device")
+    """
+    said = f"OSError: [Errno 28] No space left on device: '{tmp_path}/result'\n"
+    assert run(body, tmp_path) == (1, said)
+
+
 def test_a_defect_shows_where_it_happened(tmp_path):
     status, log = run("raise ZeroDivisionError('oops')", tmp_path)
     assert status == 1 and "Traceback" in log and "ZeroDivisionError: oops" in log

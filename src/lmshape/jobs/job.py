@@ -1,5 +1,6 @@
 """What every job does before anything else."""
 
+import errno
 import importlib
 import logging
 import os
@@ -12,6 +13,9 @@ from lmshape.errors import LmshapeError, may_pass
 from lmshape.jobs import devices
 from lmshape.jobs.attempts import FINAL
 from lmshape.jobs.signals import leave, on_signals
+
+# What a machine says that has no room, or that lets nobody write there: it is no defect of a job
+REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG}
 
 
 def start(snakemake: Any) -> str:
@@ -42,7 +46,7 @@ def function(name: str) -> Callable:
 
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """What a user can mend is said in one message; anything else is a defect and shows where it happened."""
-    if isinstance(error, LmshapeError):
+    if isinstance(error, LmshapeError) or getattr(error, "errno", None) in REFUSALS:
         print(f"{kind.__name__}: {error}", *([] if may_pass(error) else [FINAL]), sep="\n", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)
