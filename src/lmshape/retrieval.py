@@ -51,8 +51,8 @@ def score(
 ) -> Scores:
     """Score a table on a counted data set. The table is panels side by side (`lmshape.numerics.ablation.apply`).
 
-    `precision="published"` rounds to bfloat16 where the published study's code did: the table, and of each text the
-    sum of its rows, its length and their ratio. Cosines are float32 all the same.
+    `precision="published"` rounds where the published study's code did: the table to bfloat16, and nothing else, as
+    its library's pooling multiplied the rows of a text by a float32 mask.
     With `drop_self` a document whose id is the query's own is no answer to it (`lmshape.inputs.datasets.Dataset`).
     RetrievalError where a token has no row, a vector is not finite or no query is judged.
     """

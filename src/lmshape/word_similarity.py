@@ -19,6 +19,7 @@ from lmshape.errors import LmshapeError
 from lmshape.files import writing
 from lmshape.inputs import packages, tokens
 from lmshape.inputs.tokens import sparse_parts, sparse_whole
+from lmshape.numerics import exact
 from lmshape.numerics.ranking import RetrievalError, means, with_rows
 from lmshape.text_files import read_lines
 
@@ -134,10 +135,12 @@ def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
         sides = [with_rows(side, len(table)) for side in (pairs.first, pairs.second)]
     except RetrievalError as error:
         return row | {"reason": str(error)}
-    first, second = (means(side, table, "float32") for side in sides)
-    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    first, second = (exact.rounded(means(side, table, "float32")) for side in sides)
+    norms = np.sqrt(np.vecdot(first, first) * np.vecdot(second, second))
     there = norms > 0
-    cosines = np.einsum("ij,ij->i", first, second)[there] / norms[there]
+    cosines = (np.vecdot(first, second)[there] / norms[there]).astype(
+        np.float32
+    )  # equal words have exactly 1
     human = pairs.similarity[there]
     row |= {"pairs": len(human), "missing": given - len(human)}
     if not np.isfinite(norms).all():

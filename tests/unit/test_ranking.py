@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from counted import counts, random_counts
@@ -43,25 +45,42 @@ def test_blocks_of_documents_do_not_show(memory, monkeypatch):
     some, table = random_counts(200, 10, 40, 8), RNG.standard_normal((40, 12)).astype(np.float32)
     whole = nearest(some, table).run
     monkeypatch.setattr(ranking, "MEMORY", memory)
-    blocks = nearest(some, table).run
-    for query in whole:
-        assert blocks[query] == pytest.approx(whole[query], abs=1e-6)
+    assert nearest(some, table).run == whole
 
 
-def test_panels_side_by_side_are_one_table():
+def test_a_cosine_is_the_same_whichever_other_texts_are_there():
     some, table = random_counts(200, 10, 40, 8), RNG.standard_normal((40, 12)).astype(np.float32)
-    whole, apart = nearest(some, table).run, nearest(some, [table[:, :5], table[:, 5:]]).run
+    whole = nearest(some, table, 1000).run
+    for query in some.query_ids[:3]:
+        for document in range(0, 200, 31):
+            few = replace(
+                some, documents=some.documents[[document]], document_ids=[some.document_ids[document]]
+            )
+            run = search(few, [query], [table], [12], 1)[12].run
+            assert run[query] == {f"d{document}": whole[query][f"d{document}"]}
+
+
+def test_panels_side_by_side_are_one_table(monkeypatch):
+    some, table = random_counts(200, 10, 40, 8), RNG.standard_normal((40, 12)).astype(np.float32)
+    monkeypatch.setattr(ranking, "TILE", 4)
+    whole, at_a_tile, within_one = (
+        nearest(some, panels).run
+        for panels in (table, [table[:, :8], table[:, 8:]], [table[:, :5], table[:, 5:]])
+    )
+    assert at_a_tile == whole
     for query in whole:
-        assert apart[query] == pytest.approx(whole[query], abs=1e-6)
+        assert within_one[query] == pytest.approx(whole[query], abs=1e-6)
 
 
 def test_each_width_of_one_pass_is_that_of_the_first_columns_alone(monkeypatch):
     monkeypatch.setattr(random_tables, "BLOCK", 32)
+    monkeypatch.setattr(ranking, "TILE", 32)
     some = random_counts(100, 8, 90, 20)
     table = RandomColumns(90, 256, 5, 0, 128)
-    at_once = search(some, some.query_ids, [table], [16, 40, 128], 10)
+    at_once = search(some, some.query_ids, [table], [16, 40, 47, 64, 128], 10)
     for width, found in at_once.items():
-        alone = nearest(some, table.array()[:, :width]).run
+        assert found.run == nearest(some, replace(table, stop=width)).run
+        alone = nearest(some, table.array()[:, :width]).run  # rows added up in another order
         for query in alone:
             assert found.run[query] == pytest.approx(alone[query], abs=1e-6)
 
@@ -76,12 +95,11 @@ def test_a_random_table_is_drawn_once_and_a_query_pooled_once_for_any_blocks_of_
     monkeypatch.setattr(
         DrawnRows, "sums", lambda rows, texts: pooled.append(texts.shape[0]) or pool(rows, texts)
     )
-    monkeypatch.setattr(ranking, "MEMORY", 4 * (64 + 16) * 30)
+    monkeypatch.setattr(ranking, "MEMORY", 4 * (64 + 2 * ranking.TILE + 7 * 8) * 30)
     blocks = nearest(some, table).run
     assert drawn == [table]
     assert pooled == [8, 30, 30, 30, 9]  # two documents are equal
-    for query in whole:
-        assert blocks[query] == pytest.approx(whole[query], abs=1e-6)
+    assert blocks == whole
 
 
 def test_trap_27_equal_scores_are_in_trec_order_whatever_the_order_of_the_documents():

@@ -17,7 +17,7 @@ from lmshape.numerics.random_tables import RandomColumns
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation, narrower, too_wide_to_draw, wider
 
 Panel = np.ndarray | RandomColumns
-BLOCK = 8192  # rows centred at once, whose products are summed in float32 before they are added in float64
+BLOCK = 4096  # rows centred at once, in float64
 
 
 class AblationError(LmshapeError):
@@ -109,22 +109,22 @@ def principal(table: np.ndarray, size: int, vocabulary: int) -> np.ndarray:
     """The centred table in its `size` directions of largest variance, (rows, size).
 
     All of them together are a rotation of the centred table, which cosines do not see. Centred by blocks of rows, so
-    that no second table of the whole width is in memory.
+    that no second table of the whole width is in memory; in float64, so that the last digits of a sum, which differ
+    between processors, turn no direction that scores can see.
     """
     width, mean = table.shape[1], mean_row(table, vocabulary)
     covariance = np.zeros((width, width))
     for rows in blocks(vocabulary):
-        block = table[rows] - mean
+        block = (table[rows] - mean).astype(np.float64)
         covariance += block.T @ block
     if not np.isfinite(covariance).all():
         raise AblationError(
             "the covariance of the table is not finite: it holds NaN, infinite or too large values"
         )
     _, directions = eigh(covariance, subset_by_index=(width - size, width - 1), overwrite_a=True)
-    directions = directions[:, ::-1].astype(table.dtype)
     projected = np.empty((len(table), size), table.dtype)
     for rows in blocks(len(table)):
-        projected[rows] = (table[rows] - mean) @ directions
+        projected[rows] = (table[rows] - mean).astype(np.float64) @ directions[:, ::-1]
     return projected
 
 

@@ -10,7 +10,7 @@ class Difference:
     """How one mean compares with another over the same queries.
 
     `low` and `high` bound the middle 95 % of the resampled differences; `probability` is the share of resamples
-    in which the first is better, ties counted half.
+    in which the first is better, ties counted half: what differs by less than 1e-12 is a tie.
     """
 
     value: float
@@ -27,7 +27,9 @@ def resampled_means(values: np.ndarray, resamples: int, seed: int = 0) -> np.nda
     queries = len(values)
     # how often each query is in each sample: no more is needed of a sample
     times = np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), size=resamples)
-    return np.tensordot(times / queries, values, axes=1)
+    # whole numbers of a unit, and so few that their sums are exact in float64, in whatever order BLAS adds them
+    unit = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0))[1] + queries.bit_length() - 52)
+    return np.tensordot(times.astype(np.float64), np.rint(values / unit), axes=1) * (unit / queries)
 
 
 def standard_error(values: np.ndarray, resamples: int, seed: int = 0) -> np.ndarray:
@@ -43,7 +45,7 @@ def paired(first: np.ndarray, second: np.ndarray, resamples: int, seed: int = 0)
         raise ValueError(
             f"two arrays of one shape (queries,), two or more: not {first.shape} and {second.shape}"
         )
-    differences = resampled_means(first - second, resamples, seed)
+    differences = np.round(resampled_means(first - second, resamples, seed), 12)
     low, high = np.quantile(differences, [0.025, 0.975])
     better = np.mean(differences > 0) + np.mean(differences == 0) / 2
     return Difference(float(np.mean(first - second)), float(low), float(high), float(better))

@@ -3,7 +3,8 @@
 Exact and without order: texts are put in one order whatever theirs was, and equal documents are scored once, so
 that their scores are equal to the last bit. Documents come in blocks and a table in panels of columns, over which
 dot products and norms add up: neither all vectors nor a random table need be in memory at once. The vectors of
-queries are all there, and what they found.
+queries are all there, and what they found. No score depends on these blocks, on threads or on the kernels of the
+processor: a mean adds up rows in the order of their tokens, and products are exact (`lmshape.numerics.exact`).
 """
 
 import math
@@ -11,7 +12,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Literal, get_args
 
@@ -20,15 +21,18 @@ from scipy.sparse import csc_array, csr_array
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs.tokens import Counts
+from lmshape.numerics import exact
 from lmshape.numerics.ablation import Panel
 from lmshape.numerics.random_tables import DrawnRows
 
 Run = dict[str, dict[str, float]]  # query id -> document id -> score: what trec_eval and mteb read
 Precision = Literal["float32", "published"]
+Rows = np.ndarray | DrawnRows  # a panel whose rows can be added up
 
 MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
-PIECE = 64 * 2**20  # bytes of sums that scipy makes at once, which are copied
+PIECE = 4 * 2**20  # bytes of sums that scipy makes at once, which stay in the cache
 ROUNDED = 256  # rows rounded at once
+TILE = 512  # columns whose products are added up at once
 
 
 class RetrievalError(LmshapeError):
@@ -74,12 +78,9 @@ def search(
     texts = prepare(counts, query_ids, panels[0].shape[0])
     nearest = {width: Nearest.nothing(len(texts.query_ids)) for width in widths}
     widest = max(panel.shape[1] for panel in panels)
-    step = max(1, MEMORY // (4 * (widest + 2 * len(texts.query_ids))))
+    step = max(1, MEMORY // (4 * (widest + 2 * TILE + 7 * len(texts.query_ids))))
     with opened(panels, used_by(texts.queries, texts.documents), precision) as table:
-        queries = [table.means(texts.queries, panel) for panel in table.panels]
-        table = replace(table, exponent=scale(queries))
-        for part in queries:
-            np.ldexp(part, -table.exponent, out=part)
+        queries = [mean_rows(texts.queries, panel) for panel in table]
         for first in range(0, texts.documents.shape[0], step):
             block = texts.documents[first : first + step]
             for width, cosines, zeros in cosines_by_width(queries, block, table, widths):
@@ -151,30 +152,6 @@ def equal_rows(matrix: csr_array, order: np.ndarray) -> list[list[int]]:
     return list(groups.values())
 
 
-@dataclass(frozen=True)
-class Table:
-    """Panels side by side, of whose rows many sums can be taken. Means are divided by 2 ** `exponent`."""
-
-    panels: list[np.ndarray | DrawnRows]
-    published: bool
-    exponent: int = 0
-
-    def means(self, texts: csr_array, panel: np.ndarray | DrawnRows) -> np.ndarray:
-        """The mean row in one of the panels of each text, (texts, width) float32; zeros for a text without tokens.
-
-        `published` rounds the sum, the length and their ratio, as mean pooling in bfloat16 does.
-        """
-        lengths = np.maximum(texts.sum(axis=1), 1)[:, None]
-        sums = product(texts, panel) if isinstance(panel, np.ndarray) else panel.sums(texts)
-        if self.published:
-            round_bfloat16(sums)
-            round_bfloat16(lengths)
-        sums /= np.ldexp(lengths, self.exponent)
-        if self.published:
-            round_bfloat16(sums)
-        return sums
-
-
 def known(precision: str) -> Precision:
     """`precision`, if there is such a one; ValueError, with those that there are, if not."""
     if precision not in get_args(Precision):
@@ -183,20 +160,20 @@ def known(precision: str) -> Precision:
 
 
 @contextmanager
-def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> Iterator[Table]:
-    """A table for many sums over `used` rows: once, random ones are drawn and, if `published`, others rounded.
+def opened(panels: Sequence[Panel], used: np.ndarray, precision: Precision) -> Iterator[list[Rows]]:
+    """Panels for many sums over `used` rows: once, random ones are drawn and, if `published`, others rounded.
 
     ValueError for another precision than there is.
     """
     published = known(precision) == "published"
     with ExitStack() as files:
 
-        def ready(panel: Panel) -> np.ndarray | DrawnRows:
+        def ready(panel: Panel) -> Rows:
             if isinstance(panel, np.ndarray):
                 return bfloat16(panel) if published else panel
             return files.enter_context(panel.drawn(used))
 
-        yield Table([ready(panel) for panel in panels], published)
+        yield [ready(panel) for panel in panels]
 
 
 def used_by(*texts: csr_array) -> np.ndarray:
@@ -207,46 +184,46 @@ def used_by(*texts: csr_array) -> np.ndarray:
     return np.flatnonzero(occurs)
 
 
-def scale(vectors: Sequence[np.ndarray]) -> int:
-    """The power of two just above the largest value, -100 to 100; 0 where that is no finite number.
-
-    To divide all vectors by it changes no digit of a cosine, and no square vanishes or overflows for a table's scale
-    alone: the queries' vectors tell what that is.
-    """
-    largest = np.max([side for part in vectors for side in (part.max(initial=0), -part.min(initial=0))])
-    return int(np.clip(np.frexp(largest)[1], -100, 100)) if np.isfinite(largest) else 0
-
-
 def means(texts: csr_array, panel: Panel, precision: Precision) -> np.ndarray:
     """The mean token row of each text, (texts, width) float32; zeros for a text without tokens.
 
     `published` rounds as in `lmshape.retrieval.score`.
     """
     with opened([panel], used_by(texts), precision) as table:
-        return table.means(texts, table.panels[0])
+        return mean_rows(texts, table[0])
+
+
+def mean_rows(texts: csr_array, panel: Rows) -> np.ndarray:
+    """`means` in a panel that is opened."""
+    sums = product(texts, panel) if isinstance(panel, np.ndarray) else panel.sums(texts)
+    sums /= np.maximum(texts.sum(axis=1), 1)[:, None]
+    return sums
 
 
 def cosines_by_width(
-    queries: Sequence[np.ndarray], documents: csr_array, table: Table, widths: Collection[int]
+    queries: Sequence[np.ndarray], documents: csr_array, table: Sequence[Rows], widths: Collection[int]
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """(width, cosines (queries, documents), which texts are zero (queries + documents)), widths ascending.
 
-    `queries` has their mean rows (queries, width) in each panel. A text of zeros has cosine 0 with everything.
+    `queries` has their mean rows (queries, width) in each panel. A text of zeros has cosine 0 with everything. Which
+    columns are added up at once depends on a panel's columns and on a width alone, not on the other widths.
     """
-    between = len(queries[0])
-    dots = np.zeros((between, documents.shape[0]), np.float32)
-    squares = np.zeros(between + documents.shape[0], np.float32)
+    dots = np.zeros((len(queries[0]), documents.shape[0]))
+    squares = np.zeros(sum(dots.shape))
     done = 0
-    for of_queries, panel in zip(queries, table.panels, strict=True):
-        of_documents, columns = table.means(documents, panel), panel.shape[1]
-        edges = {0, columns} | {width - done for width in widths if 0 < width - done < columns}
-        for left, right in pairwise(sorted(edges)):
-            parts = of_queries[:, left:right], of_documents[:, left:right]
-            dots += parts[0] @ parts[1].T
-            squares += np.concatenate([np.vecdot(part, part) for part in parts])
+    for of_queries, panel in zip(queries, table, strict=True):
+        of_documents = mean_rows(documents, panel)
+        for left in range(0, panel.shape[1], TILE):
+            right = min(left + TILE, panel.shape[1])
+            for width in sorted(width for width in widths if left < width - done < right):
+                part = slice(left, width - done)
+                sums = dots.copy(), squares.copy()
+                exact.add_products(of_queries[:, part], of_documents[:, part], *sums)
+                yield width, *normalized(*sums)
+            exact.add_products(of_queries[:, left:right], of_documents[:, left:right], dots, squares)
             if done + right in widths:
                 yield done + right, *normalized(dots, squares)
-        done += columns
+        done += panel.shape[1]
 
 
 def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
@@ -274,31 +251,29 @@ def allowed_threads() -> int:
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:
-    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32."""
+    """Finite float32 values rounded to the nearest bfloat16, ties to even, and kept as float32.
+
+    By blocks of rows, so that a table is in memory twice and not four times.
+    """
     rounded = np.array(values, dtype=np.float32, order="C")
-    round_bfloat16(rounded)
-    return rounded
-
-
-def round_bfloat16(values: np.ndarray) -> None:
-    """`bfloat16` in place, by blocks of rows, so that a table is in memory twice and not four times."""
-    bits = values.view(np.uint32)
+    bits = rounded.view(np.uint32)
     for first in range(0, len(bits), ROUNDED):
         block = bits[first : first + ROUNDED]
         block += (block >> 16 & 1) + np.uint32(0x7FFF)
         block &= np.uint32(0xFFFF0000)
+    return rounded
 
 
 def normalized(dots: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines from dot products (queries, documents) and squared norms (queries + documents); which are zero."""
+    """float32 cosines from dot products (queries, documents) and squared norms (queries + documents); which are 0."""
     if not np.isfinite(squares).all():
         raise RetrievalError(
             "a text's vector is not finite: the table holds NaN, infinite or too large values"
         )
     zeros = squares == 0
     factors = 1 / np.sqrt(np.where(zeros, 1, squares))
-    cosines = dots * factors[: len(dots), None]
-    cosines *= factors[len(dots) :]
+    cosines = np.empty(dots.shape, np.float32)
+    np.multiply(dots * factors[: len(dots), None], factors[len(dots) :], out=cosines, casting="same_kind")
     return cosines, zeros
 
 
@@ -330,9 +305,9 @@ class Nearest:
 
 def largest(scores: np.ndarray, depth: int) -> np.ndarray:
     """Places of the `depth` largest of `scores`, largest first, equal ones in their order."""
-    places = np.arange(len(scores))
-    if depth < len(scores):
-        places = np.flatnonzero(scores >= np.partition(scores, -depth)[-depth])
+    if depth >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    places = np.flatnonzero(scores >= np.partition(scores, -depth)[-depth])
     return places[np.argsort(-scores[places], kind="stable")[:depth]]
 
 
