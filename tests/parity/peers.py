@@ -11,31 +11,48 @@ import torch
 from mteb.abstasks.retrieval import AbsTaskRetrieval
 from mteb.abstasks.task_metadata import TaskMetadata
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.sentence_transformer.modules import Pooling, WordWeights
 
 from lmshape.inputs import tokens
 from lmshape.inputs.datasets import Dataset
 
 
+class Rows(torch.nn.Module):
+    """The rows of a table for the tokens of texts, as a module of sentence-transformers."""
+
+    def __init__(self, table: torch.Tensor, tokenizer: str | Path):
+        super().__init__()
+        self.tokenizer = tokens.load_tokenizer(tokenizer)
+        self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
+        self.rows = torch.nn.Embedding.from_pretrained(table)
+
+    def preprocess(self, texts, **_):
+        return self.tokenizer(
+            list(texts), padding=True, truncation=True, max_length=2048, return_tensors="pt"
+        )
+
+    def forward(self, features, **_):
+        return features | {"token_embeddings": self.rows(features["input_ids"])}
+
+
 def sentence_transformer(table: np.ndarray, tokenizer: str | Path) -> SentenceTransformer:
-    """sentence-transformers' own mean pooling over a table, as the published study used it."""
+    """sentence-transformers' own mean pooling over a table."""
+    modules = [Rows(torch.from_numpy(table), tokenizer), Pooling(table.shape[1], "mean")]
+    return SentenceTransformer(modules=modules, device="cpu")
 
-    class Rows(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.tokenizer = tokens.load_tokenizer(tokenizer)
-            self.tokenizer.pad_token = self.tokenizer.pad_token or self.tokenizer.eos_token
-            self.rows = torch.nn.Embedding.from_pretrained(torch.from_numpy(table))
 
-        def preprocess(self, texts, **_):
-            return self.tokenizer(
-                list(texts), padding=True, truncation=True, max_length=2048, return_tensors="pt"
-            )
+def published_transformer(table: torch.Tensor, tokenizer: str | Path) -> SentenceTransformer:
+    """sentence-transformers' mean pooling over a bfloat16 table as it was for the published study.
 
-        def forward(self, features, **_):
-            return features | {"token_embeddings": self.rows(features["input_ids"])}
-
-    return SentenceTransformer(modules=[Rows(), Pooling(table.shape[1], "mean")], device="cpu")
+    What is rounded, that library decides: no type is set here but the table's. Until 2.2.2 its Pooling multiplied the
+    rows of a text by `attention_mask.float()`, and by torch's rules all that follows is float32. Today's takes the
+    mask in the rows' own type, and rounds the mean to that; but its WordWeights still multiplies rows by
+    `attention_mask.float()`, and by weights that are 1 where none are given, for Pooling to add up. The two together
+    give what 2.2.2's Pooling gave, bit for bit.
+    """
+    weights = WordWeights([f"token {id}" for id in range(len(table))], {})
+    modules = [Rows(table, tokenizer), weights, Pooling(table.shape[1], "mean")]
+    return SentenceTransformer(modules=modules, device="cpu")
 
 
 def mteb_task(dataset: Dataset) -> AbsTaskRetrieval:

@@ -161,6 +161,16 @@ def test_the_output_side_is_only_there_where_it_is_a_table_of_its_own():
     assert [str(cut.combination) for cut in grid.pruned] == ["retrieval/d/b/small/main/output/original/none"]
 
 
+def test_the_random_baseline_has_the_rows_of_the_widest_vocabulary_or_those_that_the_study_says():
+    suites = {"wide": wide(m={"vocabulary_rows": 128, "output_rows": 200})}
+    baseline = {"widths": [8], "seeds": [0]}
+    for said, rows in ({}, 128), ({"tok": 104}, 104):
+        asked = study({"wide": {}}, random_baseline=baseline | {"rows": said})
+        assert grids.build(asked, suites).vocabulary_rows("tok") == rows
+    with pytest.raises(ConfigError, match=r"retrieval\.random_baseline\.rows\.tik: .*did you mean `tok`\?"):
+        grids.build(study({"wide": {}}, random_baseline=baseline | {"rows": {"tik": 104}}), suites)
+
+
 def test_word_similarity_is_one_job_for_each_table_that_there_is():
     suites = SUITES | {"c": suite("c", {"small": 64}, untied=True)}
     grid = grids.build(words({"b": {}, "c": {}}, sides=["input", "output"]), suites)

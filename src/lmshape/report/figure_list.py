@@ -82,13 +82,15 @@ SUMMARIES: dict[str, Summary] = {
     "published": Summary(
         "scale",
         "What a published study printed, beside what was measured here",
-        "nDCG@10 in hundredths. Agrees: within 0.05, about what rounding to bfloat16 moves. Suspect: the note says "
-        "what in the study itself speaks against the number.",
+        "nDCG@10 in hundredths. Agrees: within the tolerance, which is what the same steps elsewhere may move (two "
+        "neighbours of one query change places). Suspect: the note says what in the study itself speaks against the "
+        "number.",
         {
             "number": "{quantity}",
             "published": "{published}",
             "measured": "{measured}",
             "difference": "{difference}",
+            "tolerance": "{tolerance:.3f}",
             "status": "{status}",
             "precision": "{precision}",
             "note": "{note}",

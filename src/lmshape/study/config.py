@@ -86,6 +86,11 @@ class RandomBaseline(Strict):
         min_length=1, description=f"Widths to score, up to {RANDOM_WIDTH}; all come from one pass."
     )
     seeds: list[Seed] = Field(min_length=1, description="Seeds of the random tables, 0 or more.")
+    rows: dict[Name, Annotated[int, Field(ge=1)]] = Field(
+        {},
+        description="Tokenizer to the rows of its random tables; those of the others are as many as the widest "
+        "vocabulary among the study's models with the tokenizer has.",
+    )
 
 
 class Retrieval(Strict):
@@ -105,7 +110,7 @@ class Retrieval(Strict):
     )
     max_length: int = Field(2048, ge=1, description="Tokens of a text beyond this many are cut.")
     precision: Literal["float32", "published"] = Field(
-        "float32", description="`published` rounds to bfloat16 where the published study's code did."
+        "float32", description="`published` rounds tables to bfloat16, as the published study's code did."
     )
     bootstrap: int = Field(1000, ge=2, description="Resamples of the queries for the standard error.")
     random_baseline: RandomBaseline | None = Field(None, description="The random baseline by tokenizer.")

@@ -166,7 +166,9 @@ class Grid:
         return {"architecture": facts.architecture, "final": facts.final, "parameters": parameters}
 
     def vocabulary_rows(self, tokenizer: str) -> int:
-        """Rows of a random table for a tokenizer: those of the widest vocabulary among its models."""
+        """Rows of a tokenizer's random baseline: as the study says, or of the widest vocabulary among its models."""
+        if tokenizer in (said := self.study.retrieval.random_baseline.rows):
+            return said[tokenizer]
         suites = {self.suites[m.suite].name: self.suites[m.suite] for m in self.models}
         sizes = [size for s in suites.values() if s.tokenizer == tokenizer for size in s.sizes.values()]
         return max(size.vocabulary_rows for size in sizes)
@@ -189,6 +191,7 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
             f"study {study.study} measures nothing: add a section `retrieval`, `word_similarity` or `hidden_states`"
         )
     grid = Grid(study, suites)
+    require_tokenizers(grid)
     used = [*grid.models, *grid.tokenizers.values()]
     require_local(used, suites)
     for name in grid.suite_names:
@@ -205,6 +208,17 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
             "to train on: set text.held_out below 1"
         )
     return grid
+
+
+def require_tokenizers(grid: Grid) -> None:
+    """ConfigError where the study says the random baseline's rows for a tokenizer that none of its models has."""
+    retrieval = grid.study.retrieval
+    known = sorted({grid.suites[c.model.suite].tokenizer for c in grid.retrieval})
+    for name in retrieval.random_baseline.rows if retrieval and retrieval.random_baseline else ():
+        if name not in known:
+            raise ConfigError(
+                f"retrieval.random_baseline.rows.{name}: no scored model has this tokenizer{closest(name, known)}"
+            )
 
 
 def require_local(models: list[Model], suites: dict[str, Suite]) -> None:
