@@ -1,20 +1,28 @@
 """Every job logs to its file, says a user's mistake in one message, and starts before torch."""
 
+import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 from lmshape.jobs.attempts import FINAL, final
+from lmshape.jobs.signals import SIGNALS
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(body: str, tmp_path: Path) -> tuple[int, str]:
-    """Exit status and log of a job with this body."""
+def run(body: str, tmp_path: Path, ignored: Collection[signal.Signals] = ()) -> tuple[int, str]:
+    """Exit status and log of a job with this body, with these signals `ignored` whatever runs the tests ignores."""
+
+    def set_signals() -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
+
     program = f"""
         from types import SimpleNamespace
         from lmshape.jobs import job
@@ -23,7 +31,8 @@ def run(body: str, tmp_path: Path) -> tuple[int, str]:
         device = job.start(snakemake)
         {body}
     """
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=set_signals)
     assert ended.stdout == "" and ended.stderr == ""
     return ended.returncode, (tmp_path / "job.log").read_text()
 
@@ -78,6 +87,11 @@ def test_a_signal_ends_a_job_that_removes_what_it_has_half_written(name, tmp_pat
     """
     assert run(body, tmp_path) == (1, f"ended by {name}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["job.log"]
+
+
+def test_a_job_begun_with_nohup_outlives_its_terminal(tmp_path):
+    body = "import os, signal; os.kill(os.getpid(), signal.SIGHUP); print('done')"
+    assert run(body, tmp_path, ignored=[signal.SIGHUP]) == (0, "done\n")
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "scripts").glob("*.py")), ids=lambda path: path.name)
