@@ -8,7 +8,7 @@ from fake_model import WIDTH, FakeModel, sequences
 
 from lmshape import anisotropy, intrinsic_dimension
 from lmshape.errors import LmshapeError
-from lmshape.models import layers
+from lmshape.models import loading
 from lmshape.models.hidden_states import HiddenStates, collect
 
 KEYS = {
@@ -22,7 +22,7 @@ def states(tmp_path, monkeypatch):
     """Collect from a fake model; returns the folder, read."""
 
     def make(model=None, vectors=100, seed=0, text=None, folder="states", identity=None):
-        monkeypatch.setattr(layers, "load", lambda *_: model or FakeModel())
+        monkeypatch.setattr(loading, "load", lambda *_: model or FakeModel())
         collect(
             "nowhere", text or sequences(), tmp_path / folder,
             name="fake 3x4 step 7", vectors=vectors, seed=seed,

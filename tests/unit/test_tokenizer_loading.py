@@ -229,7 +229,8 @@ def test_what_transformers_says_of_a_class_it_lacks_a_package_for_is_one_message
 def test_code_that_comes_with_a_tokenizer_is_refused_by_name(words, auto_map):
     edit(words / "tokenizer_config.json", auto_map=auto_map)
     with pytest.raises(
-        TokenizerError, match=r"code of its own \(own.OwnTokenizer\), which lmshape does not run"
+        TokenizerError,
+        match=r"needs code of its own \(own.OwnTokenizer\), which lmshape does not run; save it",
     ):
         load_tokenizer(words)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmshape.errors import LmshapeError, in_short, reported_as
-from lmshape.inputs import model_files, tokenizer_files
+from lmshape.inputs import model_files, own_code, tokenizer_files
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,8 @@ def load_tokenizer(path: str | Path) -> Any:
                 folder, trust_remote_code=False, local_files_only=True, **options
             )
     except TokenizerError:
-        _refuse_damaged(folder)  # where a file is to blame, the message is about that file
+        if folder == path:
+            _refuse_damaged(folder)  # where a file is to blame, the message is about that file
         raise
     _as_counted(tokenizer, path)
     _require_knowledge(tokenizer, path)
@@ -74,7 +75,7 @@ def copy_tokenizer(model: str | Path, folder: Path) -> None:
     folder.mkdir()
     for name in [
         *files,
-        *({"config.json"} & set(names)),
+        *({model_files.CONFIGURATION} & set(names)),
     ]:  # which says what class it is where nothing else does
         shutil.copyfile(Path(model, name), folder / name)
 
@@ -102,7 +103,8 @@ def unknown_ids(tokenizer: Any) -> set[int]:
 def _overridden(folder: Path) -> dict[str, Any]:
     """Arguments in place of a folder's settings. Raises TokenizerError where these ask for code of its own."""
     settings = _settings(folder)
-    _refuse_code(settings, folder)
+    advice = "save it as a tokenizer.json, or name the tokenizer of a suite that has the same tokens"
+    own_code.refuse(settings, "AutoTokenizer", folder / SETTINGS, TokenizerError, advice)
     sampling = settings.get("sp_model_kwargs")
     if isinstance(sampling, dict) and sampling.get("enable_sampling"):
         log.info("%s: SentencePiece's sampling is switched off: a text has the same tokens each time", folder)
@@ -117,20 +119,6 @@ def _settings(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _refuse_code(settings: dict[str, Any], folder: Path) -> None:
-    """Raise TokenizerError for a class of the folder's own: transformers would take another one in its place."""
-    import transformers
-
-    named = settings.get("auto_map")
-    classes = named.get("AutoTokenizer") if isinstance(named, dict) else named
-    names = [name for name in (classes if isinstance(classes, list) else [classes]) if name]
-    if names and not any(hasattr(transformers, name.rsplit(".")[-1].removesuffix("Fast")) for name in names):
-        raise TokenizerError(
-            f"{folder / SETTINGS}: the tokenizer is code of its own ({', '.join(names)}), which lmshape does not "
-            "run; save it as a tokenizer.json, or name the tokenizer of a suite that has the same tokens"
-        )
 
 
 def _as_counted(tokenizer: Any, path: Path) -> None:

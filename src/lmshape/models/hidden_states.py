@@ -51,9 +51,12 @@ def collect(
     other layers keep their results.
 
     A model that leaves no room for one sequence on its device is loaded once more, spread over all devices and the
-    host. Raises layers.NoRoom where that does not help, or `device` is the host.
+    host. Raises loading.NoRoom where that does not help, or `device` is the host.
     """
-    from lmshape.models import layers  # torch and transformers: those who read the folder do without them
+    from lmshape.models import (
+        layers,
+        loading,
+    )  # torch and transformers: who reads the folder does without them
 
     if not sequences:
         raise LmshapeError(f"{name}: there is no text to read")
@@ -62,8 +65,9 @@ def collect(
     about["identity"] = dict(identity or {})
 
     def write(place: str) -> None:
-        reader = layers.Reader(layers.load(model, name, dtype, place), name)
-        shapes = reader.shapes(sequences[0])
+        reader = layers.Reader(loading.load(model, name, dtype, place), name)
+        reader.require_fit(sequences)
+        shapes = reader.shapes(max(sequences, key=len))
         with writing(folder) as temporary:
             temporary.mkdir()
             files = _Files(temporary, shapes, len(sample.positions))
@@ -76,11 +80,11 @@ def collect(
 
     try:
         return write(device)
-    except layers.NoRoom as error:
+    except loading.NoRoom as error:
         if device == "cpu":  # there is nowhere else to put a part of the model
             raise
         log.info("%s beside the model on %s: spread over all devices", error, device)
-    write(layers.SPREAD)
+    write(loading.SPREAD)
 
 
 class _Files:

@@ -1,98 +1,28 @@
 """What enters and leaves every block of a transformers model, whatever its family."""
 
-import gc
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import AutoModel
 
-from lmshape.errors import LmshapeError
+from lmshape.errors import reported_as
+from lmshape.models.loading import ModelError, NoRoom, Shortage, release, shortage_of_memory
 from lmshape.models.sampling import Sample
 
 log = logging.getLogger(__name__)
 
-SPREAD = "auto"  # transformers' word for: over all devices and the host, with a part of each left free
+# what families call the table of a learned vector for each position
+POSITIONS = ("position_embeddings", "position_embedding", "positions_embed", "embed_positions", "wpe")
 TOKENS_AT_ONCE = 8192  # in one forward pass, until memory runs out
-# How errors that torch does not raise as OutOfMemoryError say it: those of cuBLAS and its kin, and of CUDA itself.
-OUT_OF_MEMORY = ("_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
 Keep = Callable[[str, int, torch.Tensor], None]  # stack, layer, (sequences, tokens, width)
 Put = Callable[
     [str, int, np.ndarray, np.ndarray], None
 ]  # stack, layer, indices (n,), vectors (n, width) float32
-
-
-class ModelError(LmshapeError):
-    """A model that cannot be loaded, or whose blocks cannot be found; the message names it."""
-
-
-class NoRoom(ModelError):
-    """No memory for one sequence beside the model; the message says how long the sequence is."""
-
-    short = True
-
-
-# --- loading -------------------------------------------------------------------------------------------
-
-
-def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
-    """The model without its head, in `dtype`, ready to run; over several devices if one is too small.
-
-    `device` is as torch names it, or SPREAD: over several from the start. `path` is a folder in transformers' layout,
-    or a GGUF file. No code that comes with a model is run, nothing is downloaded, and a weight that the checkpoint
-    lacks is an error: it would be random without a word.
-    """
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    path = Path(path)
-    gguf = {"gguf_file": path.name} if path.is_file() else {}
-    options = {"dtype": getattr(torch, dtype), "local_files_only": True, "trust_remote_code": False, **gguf}
-    source = path.parent if gguf else path
-    try:
-        model, report = _on_device(source, options, device)
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{name}: transformers cannot load a model from {path}: {error}") from error
-    missing = [key for key in report["missing_keys"] if "pooler" not in key]  # no hidden state depends on it
-    if missing:
-        raise ModelError(
-            f"{name}: {path} lacks weights that the model needs: {', '.join(sorted(missing)[:5])}"
-        )
-    model.config.use_cache = False
-    return model.eval()
-
-
-def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.Module, dict[str, Any]]:
-    """Load onto one device; if it is too small, accelerate spreads the model over all of them and the host."""
-    if device != SPREAD:
-        with suppress(torch.OutOfMemoryError), _out_of_memory_by_type():
-            return AutoModel.from_pretrained(
-                source, device_map={"": device}, output_loading_info=True, **options
-            )
-        log.info("the model does not fit %s: spread over all devices", device)
-    # Only now, with the error gone, is what had been loaded free; accelerate counts the memory that it finds free.
-    _release()
-    return AutoModel.from_pretrained(source, device_map=SPREAD, output_loading_info=True, **options)
-
-
-@contextmanager
-def _out_of_memory_by_type() -> Iterator[None]:
-    """Raise torch.OutOfMemoryError for every error that says so, whatever its type."""
-    try:
-        yield
-    except RuntimeError as error:
-        if any(sign in str(error) for sign in OUT_OF_MEMORY):
-            raise torch.OutOfMemoryError(str(error)) from error
-        raise
-
-
-def _release() -> None:
-    """Give back the device memory of whatever is no longer in use."""
-    gc.collect()
-    torch.cuda.empty_cache()
 
 
 def _input_device(model: nn.Module) -> torch.device:
@@ -113,7 +43,20 @@ def blocks(stack: nn.Module, name: str) -> nn.ModuleList:
     return found[0]
 
 
-# --- reading -------------------------------------------------------------------------------------------
+def positions(model: nn.Module) -> int | None:
+    """How many tokens a model has learned a position for; None if it has learned none, and may take any number.
+
+    RoBERTa's first position is the one after that of padding, OPT's and BART's the second, by an offset.
+    """
+    tables = [module for path, module in model.named_modules() if path.rpartition(".")[2] in POSITIONS]
+    learned = [table for table in tables if isinstance(table, nn.Embedding)]
+    firsts = [
+        getattr(table, "offset", 0 if table.padding_idx is None else table.padding_idx + 1)
+        for table in learned
+    ]
+    return min(
+        (len(table.weight) - first for table, first in zip(learned, firsts, strict=True)), default=None
+    )
 
 
 class Reader:
@@ -129,7 +72,8 @@ class Reader:
         stacks = {"model": model}
         if self.both:
             stacks = {"encoder": model.get_encoder(), "decoder": model.get_decoder()}
-        self._next: dict[str, int] = {}  # stack -> layer that is read next, in the forward pass going on
+        self._given = (0, 0)  # sequences and tokens of the forward pass going on
+        self._next: dict[str, int] = {}  # stack -> layer that is read next in it
         self._keep: Keep = lambda stack, layer, hidden: None
         for stack, module in stacks.items():
             found = blocks(module, name)
@@ -137,10 +81,34 @@ class Reader:
             for block in found:
                 block.register_forward_hook(self._leaving(stack))
 
-    def shapes(self, sequence: np.ndarray) -> dict[str, tuple[int, int]]:
-        """Stack -> (layers, width), found by running the beginning of a sequence.
+    def require_fit(self, sequences: Sequence[np.ndarray]) -> None:
+        """Raise ModelError for a sequence that the model has too few positions for, or a token without a row.
 
-        Raises NoRoom where there is no memory for it.
+        The log says where sequences are longer than the configuration speaks of, which rotary positions allow.
+        """
+        with reported_as(ModelError, f"{self.name}: has no table of tokens"):
+            rows = len(self.model.get_input_embeddings().weight)
+        last, longest = max(int(ids.max()) for ids in sequences), max(map(len, sequences))
+        if last >= rows:
+            raise ModelError(
+                f"{self.name}: token {last} of the text has no row in the model's table of {rows}: the tokenizer is "
+                "another model's, or has tokens that the model was not trained with; correct the suite's `tokenizer`"
+            )
+        if (most := positions(self.model)) is not None and longest > most:
+            raise ModelError(
+                f"{self.name}: takes {most} tokens at once, special tokens included, and not {longest}: lower "
+                "hidden_states.sequence_length"
+            )
+        if longest > self._said_positions():
+            log.warning(
+                "%s: its configuration says %d positions, and sequences have up to %d tokens",
+                self.name, self._said_positions(), longest,
+            )  # fmt: skip
+
+    def shapes(self, sequence: np.ndarray) -> dict[str, tuple[int, int]]:
+        """Stack -> (layers, width), found by running a sequence. Raises NoRoom where there is no memory for it.
+
+        It should be the longest: a model may have another way for short ones, and keep to it (BigBird).
         """
         found: dict[str, tuple[int, int]] = {}
 
@@ -148,32 +116,31 @@ class Reader:
             found[stack] = (layer, hidden.shape[-1])
 
         try:
-            self._forward([sequence[:2]], keep)
-        except torch.OutOfMemoryError:
-            raise NoRoom(f"{self.name}: no memory for a sequence of two tokens") from None
+            self._forward([sequence], keep)
+        except Shortage:
+            raise NoRoom(f"{self.name}: no memory for one sequence of {len(sequence)} tokens") from None
         return found
 
     def run(self, sequences: Sequence[np.ndarray], sample: Sample, put: Put) -> None:
         """Give `put` the vectors of the sample at every layer, a layer of a few sequences at a time.
 
-        Sequences of like length go together, the longest first, so that memory runs out at once or never. Then
-        their number is halved; what was put from a pass that failed is put again. Raises NoRoom where even one
-        sequence is too many.
+        Only sequences of one length go together, as not every family leaves out padding where it mixes tokens; the
+        longest go first, so that memory runs out at once or never. Then their number is halved; what was put from a
+        pass that failed is put again. Raises NoRoom where even one sequence is too many.
         """
         used, lengths = np.unique(sample.sequences), np.array([len(sequence) for sequence in sequences])
         used = used[np.argsort(-lengths[used], kind="stable")]
-        size = max(1, min(len(used), TOKENS_AT_ONCE // int(lengths[used].max())))
-        start = 0
-        while start < len(used):
-            group = used[start : start + size]
-            with suppress(torch.OutOfMemoryError):
+        size = max(1, TOKENS_AT_ONCE // int(lengths[used].max()))
+        while len(used):
+            group = used[:size][lengths[used[:size]] == lengths[used[0]]]
+            with suppress(Shortage):
                 self._run_group(sequences, group, sample, put)
-                start += size
+                used = used[len(group) :]
                 continue
-            _release()  # outside the handler: an error holds on to the layers of the pass that failed
-            if size == 1:
+            release()  # outside the handler: an error holds on to the layers of the pass that failed
+            if len(group) == 1:
                 raise NoRoom(f"{self.name}: no memory for one sequence of {lengths[group[0]]} tokens")
-            size //= 2
+            size = len(group) // 2
             log.info("%s: out of memory, on with %d sequences at once", self.name, size)
 
     def _run_group(
@@ -192,29 +159,36 @@ class Reader:
 
     @torch.inference_mode()
     def _forward(self, sequences: Sequence[np.ndarray], keep: Keep) -> None:
-        """Run sequences together, padded on the right; `keep` is given every layer as it is computed."""
-        padding = self.model.config.pad_token_id or 0
-        ids = torch.full((len(sequences), max(map(len, sequences))), padding)
-        mask = torch.zeros_like(ids)
-        for row, sequence in enumerate(sequences):
-            ids[row, : len(sequence)] = torch.from_numpy(sequence)
-            mask[row, : len(sequence)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask}
+        """Run sequences of one length together; `keep` is given every layer as it is computed."""
+        ids = torch.from_numpy(np.stack(sequences)).long()
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         if self.both:  # the decoder reads the same text one token later, after its start token
             start = torch.full_like(ids[:, :1], self.model.config.decoder_start_token_id or 0)
             inputs["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
-            inputs["decoder_attention_mask"] = mask
-        self._next, self._keep = {}, keep
+        self._given, self._next, self._keep = tuple(ids.shape), {}, keep
         device = _input_device(self.model)
-        with _out_of_memory_by_type():
+        with self._reporting(), shortage_of_memory():
             self.model(**{name: value.to(device) for name, value in inputs.items()})
+
+    def _reporting(self) -> AbstractContextManager[None]:
+        """What fails inside is a ModelError, which names the length where it is more than the configuration says."""
+        length, limit = self._given[1], self._said_positions()
+        advice = f"its configuration says {limit} positions: lower hidden_states.sequence_length"
+        return reported_as(
+            ModelError, f"{self.name}: cannot be run on {length} tokens", advice if length > limit else ""
+        )
+
+    def _said_positions(self) -> float:
+        """The positions that the configuration speaks of, for whatever purpose; infinity if of none."""
+        found = getattr(self.model.config, "max_position_embeddings", None)
+        return found if isinstance(found, int) and found > 0 else math.inf
 
     def _entering(self, stack: str) -> Callable[..., None]:
         def hook(block: nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
             if (
                 stack not in self._next
             ):  # else a block that is shared by all layers (ALBERT's) is entered again
-                self._read(stack, args[0] if args else kwargs["hidden_states"])
+                self._read(stack, args[0] if args else kwargs.get("hidden_states"))
 
         return hook
 
@@ -224,7 +198,14 @@ class Reader:
 
         return hook
 
-    def _read(self, stack: str, hidden: torch.Tensor) -> None:
+    def _read(self, stack: str, hidden: Any) -> None:
+        """Keep what a block was given or gave, (sequences, tokens, width); a model may pad it by more tokens."""
+        shape = tuple(getattr(hidden, "shape", ()))
+        if len(shape) != 3 or shape[0] != self._given[0] or shape[1] < self._given[1]:
+            raise ModelError(
+                f"{self.name}: for {self._given[0]} sequences of {self._given[1]} tokens its {stack} blocks pass "
+                f"on {shape or type(hidden).__name__} and not (sequences, tokens, width)"
+            )
         layer = self._next.get(stack, 0)
         self._keep(stack, layer, hidden)
         self._next[stack] = layer + 1

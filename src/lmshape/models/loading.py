@@ -1,0 +1,122 @@
+"""transformers models without their heads, loaded as their checkpoints are or refused: nothing in them is random."""
+
+import gc
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModel
+
+from lmshape.errors import LmshapeError, reported_as
+from lmshape.inputs import model_files, own_code
+
+log = logging.getLogger(__name__)
+
+SPREAD = "auto"  # transformers' word for: over all devices and the host, with a part of each left free
+# How errors that torch does not raise as OutOfMemoryError say it: of cuBLAS and its kin, of CUDA itself, of the host.
+OUT_OF_MEMORY = (
+    "_STATUS_ALLOC_FAILED",
+    "CUDA error: out of memory",
+    "DefaultCPUAllocator: can't allocate memory",
+)
+
+
+class ModelError(LmshapeError):
+    """A model that cannot be loaded, read or run; the message names it."""
+
+
+class Shortage(ModelError):
+    """Memory that ran out in one attempt, which a smaller one may not need."""
+
+    short = True
+
+
+class NoRoom(ModelError):
+    """No memory for one sequence beside the model; the message says how long the sequence is."""
+
+    short = True
+
+
+def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
+    """The model without its head, in `dtype`, ready to run; over several devices if one is too small.
+
+    `device` is as torch names it, or SPREAD: over several from the start. `path` is a folder in transformers' layout,
+    or a GGUF file. No code that comes with a model is run, nothing is downloaded, and a weight that the checkpoint
+    lacks is an error: it would be random without a word. So is a block that the configuration lacks.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    path = Path(path)
+    gguf = {"gguf_file": path.name} if path.is_file() else {}
+    options = {"dtype": getattr(torch, dtype), "local_files_only": True, "trust_remote_code": False, **gguf}
+    source = path.parent if gguf else path
+    if not gguf:
+        _refuse_code(path)
+    with reported_as(ModelError, f"{name}: transformers cannot load a model from {path}"):
+        model, report = _on_device(source, options, device)
+    missing = [key for key in report["missing_keys"] if "pooler" not in key]  # no hidden state depends on it
+    if missing:
+        raise ModelError(
+            f"{name}: {path} lacks weights that the model needs: {', '.join(sorted(missing)[:5])}"
+        )
+    _require_blocks(model, report["unexpected_keys"], f"{name}: {path}")
+    model.config.use_cache = False
+    return model.eval()
+
+
+def _refuse_code(folder: Path) -> None:
+    """Raise ModelError for a configuration that names a class of the model's own."""
+    name = model_files.CONFIGURATION
+    model_files.require_configuration(folder, os.listdir(folder))
+    settings = model_files.read_json(folder, name)
+    own_code.refuse(
+        settings, "AutoModel", folder / name, ModelError, "its embedding table can be read all the same"
+    )
+
+
+def _require_blocks(model: nn.Module, unexpected: Iterable[str], where: str) -> None:
+    """Raise ModelError for a checkpoint that holds more blocks than its configuration says."""
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList):
+            number = re.compile(rf"(?:^|\.){re.escape(path)}\.(\d+)\.")
+            found = [int(match[1]) for key in unexpected if (match := number.search(key))]
+            if max(found, default=0) >= len(module):
+                raise ModelError(
+                    f"{where} holds {max(found) + 1} of {path}, and its configuration says {len(module)}: it would "
+                    "be run without the others; correct its configuration"
+                )
+
+
+def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.Module, dict[str, Any]]:
+    """Load onto one device; if it is too small, accelerate spreads the model over all of them and the host."""
+    if device != SPREAD:
+        with suppress(Shortage), shortage_of_memory():
+            return AutoModel.from_pretrained(
+                source, device_map={"": device}, output_loading_info=True, **options
+            )
+        log.info("the model does not fit %s: spread over all devices", device)
+    # Only now, with the error gone, is what had been loaded free; accelerate counts the memory that it finds free.
+    release()
+    return AutoModel.from_pretrained(source, device_map=SPREAD, output_loading_info=True, **options)
+
+
+@contextmanager
+def shortage_of_memory() -> Iterator[None]:
+    """Raise Shortage for every error that says so, whatever its type."""
+    try:
+        yield
+    except RuntimeError as error:  # as torch's own OutOfMemoryError is
+        if isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in OUT_OF_MEMORY):
+            raise Shortage(str(error)) from error
+        raise
+
+
+def release() -> None:
+    """Give back the device memory of whatever is no longer in use."""
+    gc.collect()
+    torch.cuda.empty_cache()
