@@ -42,6 +42,12 @@ def test_what_a_job_prints_goes_to_its_log(tmp_path):
     assert run(body, tmp_path) == (0, "cpu 3\nfrom a child\n")
 
 
+def test_a_job_has_the_threads_of_its_rule_whatever_its_environment_says(tmp_path, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
+        monkeypatch.setenv(name, "0")
+    assert run("import polars; print(polars.thread_pool_size())", tmp_path) == (0, "3\n")
+
+
 def test_a_users_mistake_is_one_line_and_a_verdict(tmp_path):
     body = "from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')"
     assert run(body, tmp_path) == (1, f"LmshapeError: a.yaml: no key\n{FINAL}\n")

@@ -17,6 +17,8 @@ from lmshape.jobs.signals import leave, on_signals
 # What a machine says that has no room, or that lets nobody write there: it is no defect of a job
 REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG}
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+
 
 def start(snakemake: Any) -> str:
     """Send all output to the job's log, claim its GPUs and limit its threads; returns torch's device name.
@@ -30,7 +32,7 @@ def start(snakemake: Any) -> str:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     sys.excepthook = report
     on_signals(leave)
-    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(snakemake.threads)
+    os.environ |= dict.fromkeys(THREADS, str(snakemake.threads))
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = os.environ["TQDM_DISABLE"] = "1"
     return devices.claim(int(snakemake.resources.get("gpu", 0)))
 
