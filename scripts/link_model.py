@@ -5,8 +5,7 @@ from lmshape.jobs import job
 job.start(snakemake)
 
 from lmshape.files import writing
-from lmshape.inputs import checkpoints, local_models
+from lmshape.inputs import local_models
 
 with writing(snakemake.output[0]) as folder:
     local_models.link(snakemake.params.path, folder)
-    checkpoints.verify(folder)

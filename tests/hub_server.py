@@ -59,6 +59,12 @@ class HubServer:
     withheld: set[str] = field(default_factory=set)  # names of files that the server fails to give
     drops: list[int] = field(default_factory=list)  # for the next contents: bytes sent before the line drops
     holds: dict[str, "Hold"] = field(default_factory=dict)  # by file name: what keeps the next request for it
+    refuses: dict[str, HTTPStatus] = field(
+        default_factory=dict
+    )  # by the end of an address: what is answered instead
+    moved: dict[str, str] = field(default_factory=dict)  # repository -> the name that it has now
+    page: bytes = b""  # what is answered to everything, as a network does before one has logged in to it
+    unsteady: bool = False  # whether a file is another one each time that a part of it is asked for
 
     def add(self, repository: str, revision: str, folder: Path) -> str:
         """Serve a folder's files as a revision of a repository; returns its commit."""
@@ -71,18 +77,10 @@ class HubServer:
 
     def clear(self) -> None:
         """Forget every repository and request."""
-        states = (
-            self.commits,
-            self.revisions,
-            self.gated,
-            self.requests,
-            self.withheld,
-            self.drops,
-            self.holds,
-        )
-        for state in states:
-            state.clear()
-        self.gives_ranges = True
+        for state in vars(self).values():
+            if isinstance(state, dict | set | list):
+                state.clear()
+        self.gives_ranges, self.page, self.unsteady = True, b"", False
 
     def content_sent(self, suffix: str) -> int:
         """Bytes of content that went out of files whose name ends in `suffix`."""
@@ -116,6 +114,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path)
+        if self.hub.page:
+            return self.send(self.hub.page)
+        for end, status in self.hub.refuses.items():
+            if path.endswith(end):
+                return self.fail(status, None)
+        for old, new in self.hub.moved.items():
+            if f"/{old}" in path:
+                location = {"Location": self.path.replace(f"/{old}", f"/{new}")}
+                return self.send(b"", HTTPStatus.TEMPORARY_REDIRECT, location)
         for pattern, answer in (
             (CONTENT, self.send_content),
             (TREE, self.send_tree),
@@ -171,7 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not wanted or not self.hub.gives_ranges:
             return self.send(data, headers={"ETag": f'"{address}"'})
         first, last = int(wanted[1]), min(int(wanted[2] or len(data)), len(data) - 1)
-        headers = {"ETag": f'"{address}"', "Content-Range": f"bytes {first}-{last}/{len(data)}"}
+        etag = f"{address}-{len(self.hub.requests)}" if self.hub.unsteady else address
+        headers = {"ETag": f'"{etag}"', "Content-Range": f"bytes {first}-{last}/{len(data)}"}
         self.send(data[first : last + 1], HTTPStatus.PARTIAL_CONTENT, headers)
 
     def commit(self, repository: str, revision: str) -> str | None:
@@ -184,8 +192,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self.fail(HTTPStatus.NOT_FOUND, "RevisionNotFound")
         return self.hub.revisions[repository][revision]
 
-    def fail(self, status: HTTPStatus, code: str, headers: dict[str, str] | None = None) -> None:
-        self.send(b"", status, {"X-Error-Code": code, "X-Error-Message": code} | (headers or {}))
+    def fail(self, status: HTTPStatus, code: str | None, headers: dict[str, str] | None = None) -> None:
+        said = {"X-Error-Code": code, "X-Error-Message": code} if code else {}
+        self.send(b"", status, said | (headers or {}))
 
     def send(self, body: bytes, status=HTTPStatus.OK, headers: dict[str, str] | None = None) -> None:
         sent = b"" if self.command == "HEAD" else body

@@ -165,13 +165,16 @@ def architecture(config: dict, where: str | Path) -> tuple[Family, bool]:
 
 def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
     """The family of a checkpoint, whether it is tied, and its tensors, none of them read yet."""
-    file = model_files.gguf_model(path) if path.is_dir() else path
-    if file is not None:
+    if file := _gguf_file(path):
         held = tensors(file)
         return _GGUF, find(held, _GGUF.output, path) is None, held
     names = os.listdir(path)
     model_files.require_configuration(path, names)
     return *architecture(configuration(path), path), weights(path, names)
+
+
+def _gguf_file(path: Path) -> Path | None:
+    return model_files.gguf_model(path) if path.is_dir() else path
 
 
 def weights(root: str | Path, names: Collection[str], opener: Opener = open) -> Mapping[str, Tensor]:
@@ -180,24 +183,25 @@ def weights(root: str | Path, names: Collection[str], opener: Opener = open) -> 
     return Shards(root, chosen, opener) if chosen.shard_of else tensors(f"{root}/{chosen.file}", opener)
 
 
-def verify(folder: Path) -> None:
-    """CheckpointError if a weight file of a model folder is damaged, could run code or is not as its index says.
+def verify(path: Path) -> None:
+    """CheckpointError if a model's weights are damaged, could run code or are not as their index says.
 
-    transformers reads all tensors of every shard, whatever the index says: with one of another save among them, the
-    table and the hidden states would be of two models. PyTorch's old files are left to those who read them whole.
+    `path` is a folder or a GGUF file. transformers reads all tensors of every shard, whatever the index says: with
+    one of another save among them, the table and the hidden states would be of two models. PyTorch's old files are
+    left to those who read them whole.
     """
-    if file := model_files.gguf_model(folder):
+    if file := _gguf_file(path):
         tensors(file)
         return
-    chosen = model_files.weights(folder, os.listdir(folder))
+    chosen = model_files.weights(path, os.listdir(path))
     for file in chosen.holding:
-        if is_stream(folder / file):
+        if is_stream(path / file):
             continue
-        held = tensors(folder / file).keys()
+        held = tensors(path / file).keys()
         others = sorted(name for name in held if chosen.shard_of.get(name) != file)
         if chosen.shard_of and others:
             raise CheckpointError(
-                f"{folder}: {file} holds {others[0]}, which {chosen.file} does not have there: they are files of "
+                f"{path}: {file} holds {others[0]}, which {chosen.file} does not have there: they are files of "
                 "several saves; fetch or save the model again"
             )
 

@@ -8,6 +8,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from json import JSONDecodeError
 
 import httpx2
 from huggingface_hub import constants
@@ -25,7 +26,7 @@ from huggingface_hub.errors import (
 
 from lmshape.errors import LmshapeError, chain, in_short
 
-LOG_IN = "log in with `hf auth login`, or set HF_TOKEN to a token of yours"
+LOG_IN = "log in with `hf auth login` or set HF_TOKEN to a token"
 SHOWN = 300  # characters of the client's own words
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -78,7 +79,12 @@ def meaning(error: BaseException) -> str | None:
         case OfflineModeIsEnabled():
             return f"not in the cache {constants.HF_HUB_CACHE}, and HF_HUB_OFFLINE is set: fetch it with a network"
         case HfHubHTTPError():
-            return _refusal(error.response.status_code, _line(error))
+            return _refusal(error.response.status_code, error.server_message)
+        case JSONDecodeError():
+            return (
+                f"what answers at {constants.ENDPOINT} is no hub, but perhaps a page to log in to the network: check "
+                "the network, the proxy and HF_ENDPOINT"
+            )
         case httpx2.ProxyError():
             return f"the proxy does not let it through ({_line(error)}): check HTTPS_PROXY and NO_PROXY"
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
@@ -99,13 +105,15 @@ def meaning(error: BaseException) -> str | None:
     return None
 
 
-def _refusal(status: int, line: str) -> str:
+def _refusal(status: int, message: str | None) -> str:
+    answer = f"{constants.ENDPOINT} answers {status}" + (f" ({message})" if message else "")
     match status:
         case HTTPStatus.UNAUTHORIZED:
-            return f"the token in use is not valid: {LOG_IN}"
+            return f"{answer}: there is no valid token in use: {LOG_IN}"
         case HTTPStatus.FORBIDDEN:
-            return f"the hub does not give it ({line}): check what the token in use may read, or {LOG_IN}"
+            return f"{answer}: the token in use may not read it, or none is: {LOG_IN} that may"
         case HTTPStatus.TOO_MANY_REQUESTS:
-            return f"the hub has had too many requests from here: run again later, or {LOG_IN}"
-    trouble = "has trouble" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "did not give it"
-    return f"{constants.ENDPOINT} {trouble} ({line}): run again later; check HF_ENDPOINT if it is set"
+            return f"{answer}: too many requests came from here: run again later, or {LOG_IN}"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return f"{answer}: it has trouble; run again later"
+    return f"{answer}: check the name, and HF_ENDPOINT if it is set"

@@ -48,14 +48,13 @@ def passed_over(path: Path) -> list[str]:
 def link(path: str | Path, folder: Path) -> None:
     """Make `folder` a model folder of links to the files of the model at `path`, and revision.json.
 
-    The revision is a hash of their names and contents. Raises as `files` does, and StandInError for a file that is
-    something else in place of one.
+    The revision is a hash of their names and contents. Raises as `files` does, StandInError for a file that is
+    something else in place of one, and CheckpointError for weights that contradict themselves or could run code.
     """
-    found = files(Path(path))
+    found = sound_files(Path(path))
     folder.mkdir(parents=True)
     digest = hashlib.sha256()
     for file in found:
-        stand_ins.refuse_file(file)
         link_or_copy(file, folder / file.name)
         with file.open("rb") as content:
             digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
@@ -64,12 +63,24 @@ def link(path: str | Path, folder: Path) -> None:
         log.warning(message)
 
 
+def sound_files(path: Path) -> list[Path]:
+    """`files`, each of which was looked into."""
+    from lmshape.inputs import checkpoints  # numpy, which no job needs to plan
+
+    found = files(path)
+    for file in found:
+        stand_ins.refuse_file(file)
+    checkpoints.verify(path)
+    return found
+
+
 def copy(package: str, path: str, folder: Path) -> None:
     """Make `folder` a model folder of a package's model: its files, or its one GGUF file, and revision.json."""
     source = packages.file(package, path)
+    found = sound_files(source)
     folder.mkdir(parents=True)
-    for found in files(source):
-        shutil.copyfile(found, folder / found.name)  # content alone: not every file system has modes to copy
+    for file in found:
+        shutil.copyfile(file, folder / file.name)  # content alone: not every file system has modes to copy
     distribution = importlib.metadata.packages_distributions()[package][0]
     version = importlib.metadata.version(distribution)
     revisions.write(folder, distribution, version, f"{distribution} {version}")
