@@ -4,8 +4,11 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-from lmshape.files import writing
-from lmshape.inputs import local_models
+from pathlib import Path
 
+from lmshape.files import writing
+from lmshape.inputs import checkpoints, local_models
+
+checkpoints.verify(Path(snakemake.params.path))
 with writing(snakemake.output[0]) as folder:
     local_models.link(snakemake.params.path, folder)

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections import OrderedDict
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from lmshape.inputs.checkpoints import (
     load,
     require_described,
     save,
+    verify,
 )
 
 ROWS, WIDTH, HIDDEN = 64, 8, 16
@@ -286,6 +288,48 @@ def test_trap_15_shard_without_the_tensor_the_index_promises(tmp_path):
         embedding(folder)
 
 
+def in_shards(folder: Path, **files: str) -> Path:
+    """A folder whose index has the tensors named in the files named, where each is a single number."""
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+    for file in set(files.values()):
+        save_file({name: torch.ones(1) for name, place in files.items() if place == file}, folder / file)
+    index = {"metadata": {}, "weight_map": files}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+@pytest.mark.parametrize("other", ["a", "c"], ids=["in two shards", "in no index"])
+def test_shards_of_several_saves_are_refused(tmp_path, other):
+    """transformers reads each tensor of each shard, so the index does not say what the model is."""
+    folder = in_shards(tmp_path / "model", a="1.safetensors", b="2.safetensors")
+    verify(folder)
+    save_file({"b": torch.ones(1), other: torch.zeros(1)}, folder / "2.safetensors")
+    said = f"{folder}: 2.safetensors holds {other}, which model.safetensors.index.json does not have there"
+    with pytest.raises(CheckpointError, match=said):
+        verify(folder)
+
+
+def test_what_cannot_be_true_of_any_weight_file_is_refused_by_its_path(tmp_path):
+    folder = in_shards(tmp_path / "model", a="1.safetensors", b="2.safetensors")
+    cut = folder / "2.safetensors"
+    cut.write_bytes(cut.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=f"{cut}: cut short"):
+        verify(folder)
+
+
+def test_a_checkpoint_of_two_models_is_refused_by_the_names_of_both_tables(tmp_path):
+    folder = make(tmp_path, "gpt2")
+    held = weights(folder)
+    both = {
+        f"{model}.{name}": tensor.clone() for model in ("student", "teacher") for name, tensor in held.items()
+    }
+    rewrite(folder, both)
+    names = r"student.transformer.wte.weight and teacher.transformer.wte.weight may both be the table"
+    with pytest.raises(CheckpointError, match=f"{folder}: {names}"):
+        embedding(folder)
+
+
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 
 
@@ -357,6 +401,8 @@ def test_trap_21_pickles_that_run_code_are_refused_and_not_run(tmp_path, zip_fil
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match="refused"):
         embedding(folder)
+    with pytest.raises(CheckpointError, match="refused") if zip_file else nullcontext():
+        verify(folder)  # which does not look into the other, as that takes loading it
     assert not trace.exists()
 
 

@@ -109,6 +109,40 @@ def test_nothing_is_stale_until_a_file_of_the_model_changes(study):
     assert before != after
 
 
+def test_what_lies_beside_a_model_is_said_and_makes_nothing_stale(study):
+    folder, run = study
+    beside = {
+        "adapter_config.json": '{"peft_type": "LORA", "base_model_name_or_path": "owner/base"}',
+        "adapter_model.safetensors": "of the adapter",
+        "pytorch_model.bin": "of another time",
+    }
+    for name, content in beside.items():
+        (folder / "run" / name).write_text(content)
+    assert "Nothing to be done" in run("results/small/models/mine/s/main", "--dry-run").stdout
+    forced = run("results/small/models/mine/s/main", "--force")
+    for name in beside:
+        (folder / "run" / name).unlink()
+    assert forced.returncode == 0
+    assert "run: model.safetensors is read, as transformers does, and not pytorch_model.bin" in forced.stdout
+    assert "an adapter (LORA) of owner/base beside it is not applied" in forced.stdout
+
+
+def test_weights_that_contradict_themselves_are_refused_under_the_users_own_path(study):
+    folder, run = study
+    weights = folder / "run/model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole.replace(b'"shape":[300,16]', b'"shape":[301,16]'))
+    assert weights.read_bytes() != whole
+    ended = run("results/small/models/mine/s/main", "--force")
+    weights.write_bytes(whole)
+    assert ended.returncode != 0 and "Traceback" not in ended.stdout
+    said = (folder / "results/small/logs/link_model/mine/s/main.log").read_text()
+    assert said.startswith(
+        "CheckpointError: run/model.safetensors: the header contradicts itself: embed_out.weight"
+    )
+    assert run("results/small/models/mine/s/main", "--force").returncode == 0
+
+
 @pytest.mark.parametrize("gone", ["run", "run/checkpoint-2"])
 def test_a_folder_that_is_not_there_is_refused_before_anything_runs(study, gone):
     folder, run = study
