@@ -1,6 +1,6 @@
-# make demo   run the embedded study and say where its report is
-# make test   run the tests
-# Both make .venv from the lock files first, if it is not there or they changed.
+# make demo      run the embedded study and say where its report is
+# make test      run the tests
+# make install   make .venv from the lock files, which both do first if it is not there or they changed
 # Another Python than python3:  make PYTHON=python3.12 demo
 
 PYTHON ?= python3
@@ -16,7 +16,7 @@ PIP = $(BIN)/python -m pip install --quiet --no-user --target= --prefix="$(CURDI
 
 OLD = sys.version_info < (3, 11) and "lmshape needs Python 3.11 or later, and $(PYTHON) is %d.%d" % sys.version_info[:2]
 
-.PHONY: demo test
+.PHONY: demo test install
 
 demo: $(INSTALLED)
 	$(BIN)/snakemake --profile profiles/local
@@ -25,6 +25,8 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/ruff check --quiet .
 	PYTHONUTF8=1 $(BIN)/python -m pytest
+
+install: $(INSTALLED)
 
 # An installation that did not come to its end begins anew. The second file holds packages that are wanted for
 # their files alone, so without their dependencies.

@@ -31,7 +31,7 @@ def make(tmp_path):
         program = tmp_path / "python"
         program.write_text(python)
         program.chmod(0o755)
-        command = ["make", f"PYTHON={program}", ".venv/.installed"]
+        command = ["make", f"PYTHON={program}", "install"]
         return subprocess.run(command, cwd=folder, env=os.environ | settings, capture_output=True, text=True)
 
     run.folder = folder
@@ -53,7 +53,7 @@ def test_both_lock_files_and_the_checkout_are_installed_into_an_environment_of_i
         "--no-deps --no-build-isolation --editable .",
     ]
     assert all(f"--no-user --target= --prefix={make.folder}/.venv --root=/" in line for line in installed)
-    assert "up to date" in make().stdout
+    assert "Nothing to be done" in make().stdout
 
 
 def test_of_a_users_settings_those_stay_that_say_where_packages_come_from(make):

@@ -69,7 +69,7 @@ def require_checkout(checkout: Path) -> None:
     if own.is_dir() and own != PACKAGE:
         raise ConfigError(
             f"lmshape is imported from {PACKAGE}, not from {own}, whose workflow this is: take it out of PYTHONPATH, "
-            "or install this checkout with `pip install --no-deps --editable .`"
+            "or install this checkout (`make install`, or `pip install --no-deps --editable .`)"
         )
     if set("{}") & set(str(checkout)):
         raise ConfigError(
