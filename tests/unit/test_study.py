@@ -295,16 +295,29 @@ def test_a_tokenizer_that_is_trained_here_needs_text_to_be_trained_on():
         grids.build(study({"b": {}}), suites)
 
 
-def test_a_wrong_number_of_parameters_of_a_model_trained_here_is_refused_with_the_right_one():
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            {"parameters": 1500000},
+            "parameters is 1500000, and the model that is trained has 1457664",
+        ),
+        ({"untied": False}, "untied is False, and the model that is trained has True"),
+        (
+            {"output_rows": 9},
+            "the shape of the output table is (9, 96), and the model that is trained has (4096, 96)",
+        ),
+    ],
+)
+def test_what_is_not_so_of_a_model_trained_here_is_refused_with_what_is(facts, said):
     """Of a suite that the study uses: a rough number in another one's file is nobody's business."""
     described = yaml.safe_load((ROOT / "suites" / "neox-small.yaml").read_text())
-    described["sizes"]["1.5m"]["parameters"] = 1500000
+    described["sizes"]["1.5m"] |= facts
     suites = SUITES | {"neox-small": parse(Suite, described, "neox-small.yaml")}
     grids.build(study({"a": {}}), suites)
     with pytest.raises(ConfigError) as caught:
         grids.build(study({"neox-small": {}}), suites)
-    said = "suite neox-small, size 1.5m: parameters is 1500000, and the model that is trained has 1457664"
-    assert said in str(caught.value)
+    assert f"suite neox-small, size 1.5m: {said}" in str(caught.value)
 
 
 def own(path, **more) -> Suite:

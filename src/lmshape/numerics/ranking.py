@@ -130,7 +130,8 @@ def with_rows(counts: csr_array, rows: int) -> csr_array:
     last = int(counts.indices.max(initial=-1))
     if last >= rows:
         raise RetrievalError(
-            f"token {last} has no row in a table of {rows}: this is not the table's tokenizer"
+            f"token {last} has no row in a table of {rows}: this is not the table's tokenizer, or random tables have "
+            "too few rows"
         )
     return csr_array(
         (counts.data.astype(np.float32), counts.indices, counts.indptr), shape=(counts.shape[0], rows)
@@ -227,9 +228,10 @@ def cosines_by_width(
 
 
 def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
-    """counts @ table, (texts, width). By column of `counts`, so that each row of the table is read once and in order.
+    """counts @ table, (texts, width), in pieces of texts by as many threads as BLAS may use, where scipy takes one.
 
-    In pieces of texts, by as many threads as BLAS may use, where scipy takes one; no sum depends on either.
+    By column of `counts`, so that a piece reads each row of the table once and in order, and adds up each text's rows
+    in the order of their tokens: no sum depends on pieces or threads.
     """
     threads = allowed_threads()
     sums = np.empty((counts.shape[0], table.shape[1]), np.float32)

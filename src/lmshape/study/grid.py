@@ -195,7 +195,7 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
     used = [*grid.models, *grid.tokenizers.values()]
     require_local(used, suites)
     for name in grid.suite_names:
-        suites[name].require_counted()
+        suites[name].require_true()
     trained = [model.suite for model in used if suites[model.suite].source == "pretraining"]
     if (trained or grid.hidden_states) and not study.text:
         reader = f"suite {trained[0]} is trained by the workflow" if trained else "hidden_states reads one"

@@ -169,6 +169,11 @@ class Pretraining(Strict):
     weight_decay: float = Field(0.1, ge=0, description="Weight decay of matrices.")
     seed: int = Field(0, ge=0, description="Seed of initial weights, order of the text and masks.")
 
+    @property
+    def untied(self) -> bool:
+        """Whether the output embedding of the models is a table of its own."""
+        return self.model_type == "gpt_neox"
+
     def parameters(self, size: Size) -> int:
         """How many the model has that `lmshape.models.pretraining.build` makes of a size.
 
@@ -250,14 +255,19 @@ class Suite(Strict):
             raise ValueError("a suite with `pretraining` needs `checkpoints`: the steps to keep")
         return self
 
-    def require_counted(self) -> None:
-        """ConfigError where the `parameters` of a size are not those of the model that is trained here."""
+    def require_true(self) -> None:
+        """ConfigError where a size says of the model that is trained here what is not so."""
         for name, size in self.sizes.items() if self.pretraining else ():
-            if size.parameters != (true := self.pretraining.parameters(size)):
-                raise ConfigError(
-                    f"suite {self.name}, size {name}: parameters is {size.parameters}, and the model that is trained "
-                    f"has {true}"
-                )
+            facts = (
+                ("parameters", size.parameters, self.pretraining.parameters(size)),
+                ("untied", self.untied_at(name), self.pretraining.untied),
+                ("the shape of the output table", size.shape("output"), size.shape("input")),
+            )
+            for key, said, true in facts:
+                if said != true:
+                    raise ConfigError(
+                        f"suite {self.name}, size {name}: {key} is {said}, and the model that is trained has {true}"
+                    )
 
 
 def load_suites(folder: Path) -> dict[str, Suite]:
