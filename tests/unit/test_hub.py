@@ -408,7 +408,7 @@ def test_trap_21_pickles_that_run_code_are_refused(hub, fetch, tmp_path, files):
     assert not trace.exists() and not (tmp_path / "model").exists()
 
 
-def test_offline_the_clients_cache_is_all_there_is(hub, tmp_path):
+def test_offline_the_clients_cache_is_all_there_is_and_what_it_lacks_is_named(hub, tmp_path):
     served = neox(tmp_path / "served")
     commit = hub.add("owner/neox", "main", served)
     home = tmp_path / "home"
@@ -420,7 +420,22 @@ def test_offline_the_clients_cache_is_all_there_is(hub, tmp_path):
         for files in ("model", "embedding", "tokenizer"):
             assert fetch("owner/neox", "main", tmp_path / files, files) == commit
         message = fetch("owner/neox", "step1", tmp_path / "step1")
+        for blob in (home / "hub").rglob("blobs/*"):
+            if blob.stat().st_size == (served / "model.safetensors").stat().st_size:
+                blob.unlink()
+        cleared = {
+            files: fetch("owner/neox", "main", tmp_path / f"{files}-2", files)
+            for files in ("model", "embedding")
+        }
+        next((home / "hub").rglob("snapshots/*/config.json")).with_name("model.safetensors").unlink()
+        partial = fetch("owner/neox", "main", tmp_path / "model-3")
     assert_same_tables(tmp_path / "model", served)
     assert_same_tables(tmp_path / "embedding", served)
     assert "owner/neox at step1: not in the cache" in message
+    for said in cleared.values():
+        assert (
+            "model.safetensors: a link to " in said
+            and "HF_HUB_OFFLINE is set, and the client's cache" in said
+        )
+    assert "no weights: expected one of" in partial and "HF_HUB_OFFLINE is set" in partial
     assert hub.requests == []

@@ -1,5 +1,6 @@
 """Models of the user's own: which files they are, and the folder that links to them."""
 
+import errno
 import json
 import logging
 import os
@@ -98,6 +99,15 @@ def test_a_path_without_a_model_is_named(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"a file and no folder")
     with pytest.raises(LmshapeError, match=r"model.safetensors: no model: give a folder .* ends in \.gguf"):
         local_models.files(tmp_path / "model.safetensors")
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named(model, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(LmshapeError, match=f"{model}: cannot be read: Permission denied"):
+        local_models.files(model)
 
 
 def test_a_link_to_a_file_that_went_is_named_with_where_it_led(model):

@@ -186,6 +186,19 @@ def test_a_folder_of_gguf_files_is_one_model_or_names_them(tmp_path, names, foun
         assert found in refused(tmp_path)
 
 
+def test_what_transformers_loads_of_a_folder_is_itself_or_its_one_gguf_file(every_form, tmp_path):
+    folder = having(every_form, tmp_path / "model", {"model.safetensors"})
+    (folder / "beside.gguf").touch()
+    assert model_files.loaded(folder) == folder
+    for name in ("a-00001-of-00002.gguf", "a-00002-of-00002.gguf"):
+        (tmp_path / name).touch()
+    with pytest.raises(LmshapeError, match="a-00001-of-00002.gguf: one of 2 files.*llama-gguf-split --merge"):
+        model_files.loaded(tmp_path)
+    (tmp_path / "a-00002-of-00002.gguf").unlink()
+    (tmp_path / "a-00001-of-00002.gguf").rename(tmp_path / "a.gguf")
+    assert model_files.loaded(tmp_path) == tmp_path / "a.gguf"
+
+
 def test_a_configuration_beside_gguf_files_alone_says_how_they_are_given(every_form, tmp_path):
     folder = having(every_form, tmp_path / "model", set())
     (folder / "model-Q8_0.gguf").touch()

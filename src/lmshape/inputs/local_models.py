@@ -5,7 +5,6 @@ files a model is.
 """
 
 import hashlib
-import importlib.metadata
 import logging
 import os
 import shutil
@@ -24,7 +23,7 @@ def files(path: Path) -> list[Path]:
     is a link to nothing.
     """
     if path.is_dir():
-        names = os.listdir(path)
+        names = _names(path)
         found = set(model_files.model(path, names))
         if model_files.CONFIGURATION in found:  # a GGUF model has its tokenizer inside
             found.update(tokenizer_files.among(names))
@@ -40,9 +39,16 @@ def files(path: Path) -> list[Path]:
     return parts
 
 
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError as error:
+        raise stand_ins.unreadable(folder, error) from error
+
+
 def passed_over(path: Path) -> list[str]:
     """What a user may think is read at `path` and is not: a message for each."""
-    return model_files.passed_over(path, os.listdir(path)) if path.is_dir() else []
+    return model_files.passed_over(path, _names(path)) if path.is_dir() else []
 
 
 def link(path: str | Path, folder: Path) -> None:
@@ -58,8 +64,8 @@ def link(path: str | Path, folder: Path) -> None:
         with file.open("rb") as content:
             digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
     revisions.write(folder, str(path), "local", f"sha256:{digest.hexdigest()[:16]}")
-    for message in passed_over(Path(path)):
-        log.warning(message)
+    for said in passed_over(Path(path)):
+        log.warning(said)
 
 
 def sound_files(path: Path) -> list[Path]:
@@ -77,6 +83,5 @@ def copy(package: str, path: str, folder: Path) -> None:
     folder.mkdir(parents=True)
     for file in found:
         shutil.copyfile(file, folder / file.name)  # content alone: not every file system has modes to copy
-    distribution = importlib.metadata.packages_distributions()[package][0]
-    version = importlib.metadata.version(distribution)
+    distribution, version = packages.version(package)
     revisions.write(folder, distribution, version, f"{distribution} {version}")

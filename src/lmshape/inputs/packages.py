@@ -1,5 +1,6 @@
 """Files that installed Python packages ship; the packages are not imported."""
 
+import importlib.metadata
 import importlib.util
 from pathlib import Path
 
@@ -22,3 +23,11 @@ def file(package: str, path: str) -> Path:
     if not found.exists():
         raise LmshapeError(f"package {package} ships no {path}; install the version in requirements-data.txt")
     return found
+
+
+def version(package: str) -> tuple[str, str]:
+    """(distribution, version) of an installed package; LmshapeError if pip did not install it."""
+    distributions = importlib.metadata.packages_distributions().get(package)
+    if not distributions:
+        raise LmshapeError(f"package {package} in {folder(package)} has no version: install it with pip")
+    return distributions[0], importlib.metadata.version(distributions[0])

@@ -23,6 +23,12 @@ class NoRanges(HubError):
     """A server that gives files whole or not at all."""
 
 
+class Interrupted(HubError):
+    """A file of which a part did not arrive as it was; another attempt may get it."""
+
+    short = True
+
+
 def open_remote(repository: str, commit: str, name: str) -> BinaryIO:
     """Open a file of the hub for reading; JSON comes whole, because servers compress it. Raises HubError."""
     url = hf_hub_url(repository, name, revision=commit)
@@ -68,9 +74,9 @@ class RemoteFile(RawIOBase):
             response = http_backoff("GET", self.url, **_range(first, last))
             hf_raise_for_status(response)
         if (self._whole(response), response.headers.get("ETag")) != (self.size, self.etag):
-            raise HubError("{} at {}, {}: changed while it was read; run again".format(*self.asked))
+            raise Interrupted("{} at {}, {}: changed while it was read; run again".format(*self.asked))
         if len(response.content) != last - first + 1:
-            raise HubError("{} at {}, {}: a part of it did not arrive; run again".format(*self.asked))
+            raise Interrupted("{} at {}, {}: a part of it did not arrive; run again".format(*self.asked))
         return response.content
 
     def _whole(self, response: httpx2.Response) -> int:

@@ -18,5 +18,7 @@ def read(folder: Path) -> str:
     """The commit that a model folder holds."""
     try:
         return json.loads((folder / RECORD).read_text(encoding="utf-8"))["commit"]
-    except FileNotFoundError:
-        raise LmshapeError(f"{folder}: no {RECORD}; delete the folder, and it is made again") from None
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        raise LmshapeError(
+            f"{folder}: no {RECORD}, or no commit in it; delete the folder, and it is made again"
+        ) from None
