@@ -480,6 +480,22 @@ def test_instructions_follow_the_query_and_conversations_are_refused():
         datasets.from_mteb(Task(queries=[{"id": "q1", "text": ["a", "b"]}]))
 
 
+def test_a_document_without_a_text_is_refused_and_not_called_none():
+    with pytest.raises(DatasetError, match="document d1 of an mteb task has no text"):
+        datasets.from_mteb_corpus([{"id": "d1", "title": "x", "text": None}])
+
+
+@pytest.mark.parametrize(("grade", "kept"), [(1.0, 1), (True, 1), (2, 2), (0.5, None)])
+def test_grades_of_a_task_are_whole_numbers(grade, kept):
+    task = Task()
+    task.data["relevant_docs"] = {"q1": {"d1": grade}}
+    if kept is None:
+        with pytest.raises(DatasetError, match="mteb task Tiny has a grade of 0.5"):
+            datasets.from_mteb(task)
+    else:
+        assert datasets.from_mteb(task).qrels == {"q1": {"d1": kept}}
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -269,7 +269,11 @@ def from_mteb(task: Any, split: str | None = None) -> Dataset:
     data = task.dataset[subsets[0]][split]
     if data["top_ranked"]:
         raise DatasetError(f"mteb task {name} ranks given candidates: it goes under retrieval.tasks")
-    judged = {query: dict(grades) for query, grades in data["relevant_docs"].items() if grades}
+    judged = {
+        query: {document: _whole(grade, name) for document, grade in grades.items()}
+        for query, grades in data["relevant_docs"].items()
+        if grades
+    }
     queries = from_mteb_queries(data["queries"])
     return Dataset(
         documents=from_mteb_corpus(data["corpus"]),
@@ -298,18 +302,30 @@ def _check_retrieval(task: Any) -> None:
         )
 
 
+def _whole(grade: float, name: str) -> int:
+    if grade != int(grade):
+        raise DatasetError(f"mteb task {name} has a grade of {grade}, and grades are whole numbers here")
+    return int(grade)
+
+
 def from_mteb_corpus(rows: Iterable[Mapping[str, Any]]) -> list[Document]:
     """The documents of mteb's table of them."""
-    return [Document(row["id"], row.get("title") or "", row["text"]) for row in rows]
+    return [Document(row["id"], row.get("title") or "", _text(row, "document")) for row in rows]
+
+
+def _text(row: Mapping[str, Any], what: str) -> str:
+    if not isinstance(row["text"], str):
+        kind = "has no text" if row["text"] is None else "is a conversation, not a text"
+        raise DatasetError(f"{what} {row['id']} of an mteb task {kind}")
+    return row["text"]
 
 
 def from_mteb_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Query id -> text of mteb's table of them; an instruction follows the query, as where mteb encodes it."""
 
     def text(row: Mapping[str, Any]) -> str:
-        if not isinstance(row["text"], str):
-            raise DatasetError(f"query {row['id']} of an mteb task is a conversation, not a text")
-        return f"{row['text']} {row['instruction']}" if row.get("instruction") else row["text"]
+        asked = _text(row, "query")
+        return f"{asked} {row['instruction']}" if row.get("instruction") else asked
 
     return {row["id"]: text(row) for row in rows}
 
