@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmshape.jobs.attempts import FINAL, final
+from lmshape.jobs.attempts import FINAL, refusals
 from lmshape.jobs.signals import SIGNALS
 
 ROOT = Path(__file__).parents[2]
@@ -51,18 +51,18 @@ def test_a_job_has_the_threads_of_its_rule_whatever_its_environment_says(tmp_pat
 def test_a_users_mistake_is_one_line_and_a_verdict(tmp_path):
     body = "from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')"
     assert run(body, tmp_path) == (1, f"LmshapeError: a.yaml: no key\n{FINAL}\n")
-    assert final([tmp_path / "none.log", tmp_path / "job.log"], since=0)
+    assert refusals([tmp_path / "none.log", tmp_path / "job.log"], since=0) == ["LmshapeError: a.yaml: no key"]
 
 
 def test_a_refusal_that_may_pass_has_no_verdict(tmp_path):
     body = "from lmshape.errors import LmshapeError; raise LmshapeError('no network') from ConnectionError()"
     assert run(body, tmp_path) == (1, "LmshapeError: no network\n")
-    assert not final([tmp_path / "job.log"], since=0)
+    assert refusals([tmp_path / "job.log"], since=0) == []
 
 
 def test_the_verdict_of_an_earlier_run_does_not_count(tmp_path):
     run("from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')", tmp_path)
-    assert not final([tmp_path / "job.log"], since=time.time() + 60)
+    assert refusals([tmp_path / "job.log"], since=time.time() + 60) == []
 
 
 def test_a_full_disk_is_one_message_that_names_the_file(tmp_path):

@@ -1,4 +1,4 @@
-"""A job that refuses for good is not tried again; one that was killed, or that lacked a network, is."""
+"""What a job refuses for good is said, and not tried again; a job that was killed or lacked a network is."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ include: {str(ROOT / "workflow/rules/running.smk")!r}
 rule all:
     input: expand("{{kind}}.made", kind=["refused", "killed", "lacking"])
 
-LAST = {{"refused": {FINAL!r}, "killed": "", "lacking": "HubError: cannot be reached"}}
+LAST = {{"refused": "NoTable: m/s: no table\\n" + {FINAL!r}, "killed": "", "lacking": "HubError: cannot be reached"}}
 
 rule fail:
     output: "{{kind}}.made"
@@ -31,3 +31,4 @@ def test_only_what_may_pass_is_tried_again(snakemake, tmp_path):
     attempts = {path.stem: len(path.read_text().splitlines()) for path in tmp_path.glob("*.attempts")}
     assert attempts == {"refused": 1, "killed": 3, "lacking": 3}
     assert ended.stdout.count("Trying to restart") == 4
+    assert ended.stdout.splitlines().count("NoTable: m/s: no table") == 1

@@ -17,4 +17,4 @@ onstart:
     ENDING.begin()
     if said := look_when_needed(workflow.scheduler, __version__):
         logger.warning(said)
-    repeat_no_refusal(workflow.scheduler, since=time.time())
+    repeat_no_refusal(workflow.scheduler, time.time(), logger.error)

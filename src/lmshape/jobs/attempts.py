@@ -1,36 +1,47 @@
 """A failed job is tried again where that can end otherwise: not after a refusal that it would only repeat.
 
-Jobs write the verdict into their logs, as Snakemake is told nothing of a job but that it failed.
+What was refused is said where the run is followed, as it stands in the job's log. Jobs write the verdict into their
+logs, as Snakemake is told nothing of a job but that it failed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 FINAL = "Another attempt would end in the same way."
 
 
-def final(logs: Iterable[str | Path], since: float) -> bool:
-    """Whether one of a job's logs, if written after `since` (seconds of the epoch), ends with that verdict."""
-    return any(_ending(Path(log), since) == FINAL for log in logs)
+def refusals(logs: Iterable[str | Path], since: float) -> list[str]:
+    """What was refused for good by the jobs of these logs: the line before the verdict, where a log ends with it.
+
+    A log counts if it was written after `since` (seconds of the epoch).
+    """
+    endings = [_ending(Path(log), since) for log in logs]
+    return [said for said, last in endings if last == FINAL]
 
 
-def _ending(log: Path, since: float) -> str:
+def _ending(log: Path, since: float) -> tuple[str, str]:
+    """The last two lines of a log; empty for lines that there are not."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return lines[-1] if lines and log.stat().st_mtime >= since else ""
+        said, last = ["", "", *lines][-2:]
+        return (said, last) if log.stat().st_mtime >= since else ("", "")
     except OSError:  # the job failed before it had a log
-        return ""
+        return "", ""
 
 
-def repeat_no_refusal(scheduler: Any, since: float) -> None:
-    """Let a `snakemake.scheduling.job_scheduler.JobScheduler` not restart jobs that failed for good `since` then."""
+def repeat_no_refusal(scheduler: Any, since: float, say: Callable[[str], object]) -> None:
+    """Let a `snakemake.scheduling.job_scheduler.JobScheduler` not restart jobs that failed for good `since` then.
+
+    `say` is given what they refused.
+    """
     handle = scheduler._handle_error
 
     def handle_once(job: Any, *arguments: Any, **settings: Any) -> None:
         jobs = list(job.jobs) if job.is_group() else [job]
         retries = {each.rule: each.rule.restart_times for each in jobs}
-        if final((log for each in jobs for log in each.log), since):
+        if refused := refusals((log for each in jobs for log in each.log), since):
+            say("\n".join(refused))
             for rule in retries:
                 rule.restart_times = 0
         handle(job, *arguments, **settings)
