@@ -16,14 +16,8 @@ log = logging.getLogger(__name__)
 # machines) or of anything (some in user space), links (exFAT), locks (Lustre, NFS), room on request. A disk that
 # fails or is full says something else.
 LACKING = {
-    errno.EINVAL,
-    errno.ENOTSUP,
-    errno.EOPNOTSUPP,
-    errno.ENOSYS,
-    errno.ENOTTY,
-    errno.ENODEV,
-    errno.ENOLCK,
-}
+    errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOTTY, errno.ENODEV, errno.ENOLCK,
+}  # fmt: skip
 FORBIDDEN = {errno.EACCES, errno.EPERM}  # to read a folder that one may write to, or to make links
 
 BLOCK = 2**20  # bytes

@@ -44,22 +44,11 @@ def test_what_may_change_results_or_stop_jobs_is_gone(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "HOME",
-        "TMPDIR",
-        "HF_HOME",
-        "HF_ENDPOINT",
-        "HF_TOKEN",
-        "http_proxy",
-        "CUDA_VISIBLE_DEVICES",
-        "OPENBLAS_CORETYPE",
-        "PYTHONPATH",
-        "PYTHONHASHSEED",
-        "PIP_INDEX_URL",
-        "SLURM_JOB_ID",
-        "LD_LIBRARY_PATH",
+        "HOME", "TMPDIR", "HF_HOME", "HF_ENDPOINT", "HF_TOKEN", "http_proxy", "CUDA_VISIBLE_DEVICES",
+        "OPENBLAS_CORETYPE", "PYTHONPATH", "PYTHONHASHSEED", "PIP_INDEX_URL", "SLURM_JOB_ID", "LD_LIBRARY_PATH",
         "MPLCONFIGDIR",
     ],
-)
+)  # fmt: skip
 def test_what_a_user_chose_is_kept(name):
     found = {name: "chosen"}
     environment.settle(found)
