@@ -1,13 +1,19 @@
-"""What happens around the jobs of a run: the scheduler's rounds, second attempts, and the end by a signal."""
+"""What happens around the jobs of a run: their environment, what is said first, rounds, second attempts, and the end."""
 
+import os
+import sys
 import time
 
 from snakemake import __version__
 from snakemake.logging import logger
 
+from lmshape.jobs import environment
 from lmshape.jobs.attempts import repeat_no_refusal
 from lmshape.jobs.ending import Ending
 from lmshape.jobs.scheduler import look_when_needed
+
+environment.settle(os.environ)
+sys.executable = environment.quoted(sys.executable)
 
 # Not in the jobs of a cluster, which read this file as well.
 ENDING = Ending(workflow, logger) if workflow.is_main_process else None
@@ -18,3 +24,6 @@ onstart:
     if said := look_when_needed(workflow.scheduler, __version__):
         logger.warning(said)
     repeat_no_refusal(workflow.scheduler, time.time(), logger.error)
+    for _, path in grid.own_models(GRID.models, SUITES):
+        for said in local_models.passed_over(path):
+            logger.warning(said)
