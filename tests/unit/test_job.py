@@ -51,7 +51,9 @@ def test_a_job_has_the_threads_of_its_rule_whatever_its_environment_says(tmp_pat
 def test_a_users_mistake_is_one_line_and_a_verdict(tmp_path):
     body = "from lmshape.errors import LmshapeError; raise LmshapeError('a.yaml: no key')"
     assert run(body, tmp_path) == (1, f"LmshapeError: a.yaml: no key\n{FINAL}\n")
-    assert refusals([tmp_path / "none.log", tmp_path / "job.log"], since=0) == ["LmshapeError: a.yaml: no key"]
+    assert refusals([tmp_path / "none.log", tmp_path / "job.log"], since=0) == [
+        "LmshapeError: a.yaml: no key"
+    ]
 
 
 def test_a_refusal_that_may_pass_has_no_verdict(tmp_path):

@@ -2,13 +2,16 @@
 
 import json
 
+import gguf
 import numpy as np
 import pytest
 import torch
 import transformers as tf
 from fake_model import FakeModel
+from safetensors.torch import load_file, save_file
 
 from lmshape.errors import LmshapeError
+from lmshape.inputs.tokenizer_loading import load_tokenizer
 from lmshape.models import layers, loading
 from lmshape.models.hidden_states import HiddenStates, collect
 from lmshape.models.loading import ModelError
@@ -120,6 +123,18 @@ def test_a_sequence_has_the_states_that_it_has_alone_also_where_a_family_mixes_i
             )
 
 
+def test_a_family_that_draws_numbers_while_it_runs_gives_the_same_states_each_time(tmp_path):
+    lsh = {"attn_layers": ["lsh"] * 2, "lsh_attn_chunk_length": 4, "num_buckets": 2, "attention_head_size": 8}
+    axial = {"axial_pos_shape": [4, 4], "axial_pos_embds_dim": [8, 8], "feed_forward_size": 16}
+    config = tf.ReformerConfig(**SMALL | lsh | axial | {"max_position_embeddings": 16, "hidden_size": 16})
+    model_of(config).save_pretrained(tmp_path / "model")
+    states = []
+    for _ in range(2):
+        collect(tmp_path / "model", ids(8, 12), tmp_path / "states", name="toy", vectors=100)
+        states.append(HiddenStates(tmp_path / "states").vectors("model", 2, "all"))
+    assert (states[0] == states[1]).all()
+
+
 # --- families ------------------------------------------------------------------------------------------
 
 
@@ -176,6 +191,14 @@ def cut_short(name):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:60])
 
 
+def with_weight(key):
+    def add(folder):
+        weights = load_file(folder / "model.safetensors")
+        save_file(weights | {key: torch.ones(1)}, folder / "model.safetensors", {"format": "pt"})
+
+    return add
+
+
 def changed(**changes):
     return lambda folder: edit(folder / "config.json", **changes)
 
@@ -192,12 +215,13 @@ def changed(**changes):
         (cut_short("model.safetensors"), "SafetensorError"),
         (changed(num_hidden_layers=3), "lacks weights that the model needs: encoder.layer.2"),
         (changed(num_hidden_layers=1), "holds 2 of encoder.layer, and its configuration says 1"),
+        (with_weight("encoder.layer.1.output.dense.weight_scale"), "holds quantised weights.*dense.weight_scale"),
         (changed(auto_map={"AutoModel": "modeling_bert.JinaBertModel"}), r"code of its own \(modeling_bert.JinaBert"),
     ],
     ids=[
         "no configuration", "configuration cut short", "unknown family", "another width", "unknown activation",
         "quantised", "weights cut short", "blocks that the checkpoint lacks", "blocks that the configuration lacks",
-        "code of its own",
+        "scales", "code of its own",
     ],
 )  # fmt: skip
 def test_a_folder_that_cannot_be_loaded_as_it_means_is_one_message(bert, harm, said):
@@ -205,6 +229,27 @@ def test_a_folder_that_cannot_be_loaded_as_it_means_is_one_message(bert, harm, s
     with pytest.raises(LmshapeError, match=f"(toy/tiny|{bert}).*{said}") as refusal:
         load(bert)
     assert len(str(refusal.value).splitlines()) == 1
+
+
+def test_weights_in_a_block_that_the_model_has_no_use_for_are_named(bert, caplog):
+    with_weight("encoder.layer.1.attention.masked_bias")(bert)
+    load(bert)
+    assert "the model has no use for encoder.layer.1.attention.masked_bias" in caplog.text
+
+
+def test_a_gguf_file_of_another_family_is_one_message(tmp_path):
+    writer = gguf.GGUFWriter(tmp_path / "model.gguf", "unheard-of")
+    writer.add_tensor("token_embd.weight", np.zeros((4, 32), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(
+        ModelError, match="^toy/tiny: transformers cannot load a model from .*model.gguf: .*unheard-of"
+    ):
+        load(tmp_path / "model.gguf")
+    with pytest.raises(LmshapeError, match="model.gguf: transformers cannot load a tokenizer from here: "):
+        load_tokenizer(tmp_path)
 
 
 def test_code_that_transformers_has_itself_under_that_name_is_no_obstacle(bert):

@@ -283,6 +283,16 @@ def test_a_suite_trained_here_needs_text_that_is_not_held_out():
         grids.build(changed, load_suites(ROOT / "suites"))
 
 
+def test_a_bert_that_is_trained_here_is_not_planned_to_be_run_on_more_tokens_than_it_has_positions():
+    section = {"models": {"neox-small": {}}, "sequence_length": 129}
+    grids.build(load_study({"hidden_states": section}, ROOT / "config.yaml"), load_suites(ROOT / "suites"))
+    changed = load_study({"hidden_states": section | {"models": {"bert-small": {}}}}, ROOT / "config.yaml")
+    with pytest.raises(
+        ConfigError, match=r"^hidden_states.sequence_length 129: suite bert-small .* for 128 tokens"
+    ):
+        grids.build(changed, load_suites(ROOT / "suites"))
+
+
 def test_a_suite_trained_here_without_a_text_section_is_told_to_add_one():
     with pytest.raises(ConfigError, match=r"text: suite neox-small .* allowed sources: wikipedia-extract"):
         grids.build(study({"neox-small": {}}), load_suites(ROOT / "suites"))

@@ -167,6 +167,7 @@ class Reader:
             inputs["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
         self._given, self._next, self._keep = tuple(ids.shape), {}, keep
         device = _input_device(self.model)
+        torch.manual_seed(0)  # some families draw numbers in a pass, as Reformer does for its hashes
         with self._reporting(), shortage_of_memory():
             self.model(**{name: value.to(device) for name, value in inputs.items()})
 

@@ -26,6 +26,9 @@ OUT_OF_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
 )
 
+# the ends of the names that scales of quantised weights have, whoever wrote them
+SCALES = re.compile(r"[._](weight_scale|weight_scale_inv|scales|SCB|qzeros|absmax)$")
+
 
 class ModelError(LmshapeError):
     """A model that cannot be loaded, read or run; the message names it."""
@@ -64,7 +67,7 @@ def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
         raise ModelError(
             f"{name}: {path} lacks weights that the model needs: {', '.join(sorted(missing)[:5])}"
         )
-    _require_blocks(model, report["unexpected_keys"], f"{name}: {path}")
+    _require_use(model, report["unexpected_keys"], f"{name}: {path}")
     model.config.use_cache = False
     return model.eval()
 
@@ -79,17 +82,29 @@ def _refuse_code(folder: Path) -> None:
     )
 
 
-def _require_blocks(model: nn.Module, unexpected: Iterable[str], where: str) -> None:
-    """Raise ModelError for a checkpoint that holds more blocks than its configuration says."""
-    for path, module in model.named_modules():
-        if isinstance(module, nn.ModuleList):
-            number = re.compile(rf"(?:^|\.){re.escape(path)}\.(\d+)\.")
-            found = [int(match[1]) for key in unexpected if (match := number.search(key))]
-            if max(found, default=0) >= len(module):
-                raise ModelError(
-                    f"{where} holds {max(found) + 1} of {path}, and its configuration says {len(module)}: it would "
-                    "be run without the others; correct its configuration"
-                )
+def _require_use(model: nn.Module, unused: Iterable[str], where: str) -> None:
+    """Raise ModelError for blocks that the configuration lacks, and for scales without which weights mean nothing.
+
+    `unused` are the weights of the checkpoint that the model has no place for. Others of them in a block may be
+    buffers of an older version of the family: the log names them.
+    """
+    lists = {path: len(module) for path, module in model.named_modules() if isinstance(module, nn.ModuleList)}
+    inside = [key for key in sorted(unused) if any(f".{path}." in f".{key}" for path in lists)]
+    for path, count in lists.items():
+        number = re.compile(rf"(?:^|\.){re.escape(path)}\.(\d+)\.")
+        found = max((int(match[1]) for match in map(number.search, inside) if match), default=0)
+        if found >= count:
+            raise ModelError(
+                f"{where} holds {found + 1} of {path}, and its configuration says {count}: it would be run without "
+                "the others; correct its configuration"
+            )
+    if scales := [key for key in inside if SCALES.search(key)]:
+        raise ModelError(
+            f"{where} holds quantised weights ({scales[0]}), and its configuration does not say how they are: "
+            "restore its quantization_config, or give the model in full precision"
+        )
+    if inside:
+        log.warning("%s: the model has no use for %s", where, ", ".join(inside[:5]))
 
 
 def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.Module, dict[str, Any]]:

@@ -192,6 +192,7 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
         )
     grid = Grid(study, suites)
     require_tokenizers(grid)
+    require_positions(grid)
     used = [*grid.models, *grid.tokenizers.values()]
     require_local(used, suites)
     for name in grid.suite_names:
@@ -218,6 +219,17 @@ def require_tokenizers(grid: Grid) -> None:
         if name not in known:
             raise ConfigError(
                 f"retrieval.random_baseline.rows.{name}: no scored model has this tokenizer{closest(name, known)}"
+            )
+
+
+def require_positions(grid: Grid) -> None:
+    """ConfigError where a BERT that is trained here would be run on more tokens than it has positions for."""
+    for model in grid.hidden_states:
+        trained, length = grid.suites[model.suite].pretraining, grid.study.hidden_states.sequence_length
+        if trained and trained.model_type == "bert" and length > trained.sequence_length:
+            raise ConfigError(
+                f"hidden_states.sequence_length {length}: suite {model.suite} is trained with positions for "
+                f"{trained.sequence_length} tokens, its pretraining.sequence_length: lower the one or raise the other"
             )
 
 
