@@ -173,7 +173,9 @@ class HiddenStates(Strict):
     """Token vectors at every layer, and how many are kept."""
 
     models: Models = Field(min_length=1, description="Which models are run.")
-    sequence_length: int = Field(512, ge=2, description="Tokens a model reads at once.")
+    sequence_length: int = Field(
+        512, ge=2, description="Tokens a model reads at once, special ones included."
+    )
     batch_size: int = Field(
         4096, ge=16, description="Vectors in a batch; a measure is the mean over batches."
     )
