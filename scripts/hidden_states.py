@@ -17,16 +17,20 @@ torch.set_num_threads(snakemake.threads)
 settings, text = snakemake.params.settings, np.load(snakemake.input.token_ids)
 folder = Path(snakemake.input.model) / snakemake.params.within
 frame = (text["before"], text["after"])
-length, seed = settings["sequence_length"], settings["seed"]
-sequences = sampling.cut(text["ids"], text["bounds"], length, settings["tokens"], seed, frame)
+length, tokens = settings["sequence_length"], settings["tokens"]
+pieces = sampling.cut(
+    text["ids"], text["bounds"], length, tokens, settings["seed"], frame, settings["batches"]
+)
 hidden_states.collect(
     model_files.loaded(folder),
-    sequences,
+    pieces.sequences,
     snakemake.output[0],
     name="/".join(snakemake.wildcards),
-    vectors=settings["batches"] * settings["batch_size"],
+    batches=pieces.batches,
+    texts=len(np.unique(pieces.texts)),
+    batch_size=settings["batch_size"],
     dtype=settings["dtype"],
     device=device,
-    seed=seed,
+    seed=settings["seed"],
     identity=identity(folder),
 )

@@ -7,5 +7,5 @@ job.start(snakemake)
 from lmshape import anisotropy, results
 from lmshape.models.hidden_states import HiddenStates
 
-rows = anisotropy.rows(HiddenStates(snakemake.input[0]), snakemake.params.batch_size)
+rows = anisotropy.rows(HiddenStates(snakemake.input[0]))
 results.save_rows(rows, snakemake.params.columns, snakemake.output[0])

@@ -19,7 +19,7 @@ settings, size = snakemake.params.pretraining, snakemake.params.size
 tokenizer = tokens.load_tokenizer(snakemake.input.tokenizer)
 articles = [article.text for article in text.read(Path(snakemake.input.text))]
 ids, bounds = tokens.token_ids(articles, tokenizer, special=False)
-sequences = sampling.pieces(ids, bounds, settings["sequence_length"], tokens.frame(tokenizer))
+sequences, _ = sampling.pieces(ids, bounds, settings["sequence_length"], tokens.frame(tokenizer))
 torch.manual_seed(settings["seed"])
 model = pretraining.build(settings["model_type"], size, settings["sequence_length"], tokenizer)
 with writing(snakemake.output.models) as folder, writing(snakemake.output.losses) as losses:

@@ -10,7 +10,7 @@ from scipy.linalg import eigvalsh
 from scipy.linalg.blas import dsymv, dsyrk
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from lmshape.models.hidden_states import HiddenStates
+from lmshape.models.hidden_states import Cell, HiddenStates
 from lmshape.numerics.vectors import Unmeasurable, as_float64, measurable
 
 BLOCK = 2**19  # numbers of a float64 block: 4 MiB
@@ -133,14 +133,20 @@ MEASURES = (  # name, whether the mean vector is removed first, function
 )
 
 
-def rows(states: HiddenStates, batch_size: int) -> list[dict[str, Any]]:
+def rows(states: HiddenStates) -> list[dict[str, Any]]:
     """Every measure at every layer: one row per (stack, layer, positions, measure, centred).
 
-    `mean` and `std` are over batches of `batch_size` vectors. What cannot be measured is null, with the reason.
+    `mean` and `std` are over batches, whose values `by_batch` holds. What cannot be measured is null, with the
+    reason.
     """
+    return [row for cell in states.cells() for row in _rows(cell)]
+
+
+def _rows(cell: Cell) -> list[dict[str, Any]]:
+    """One row per (measure, centred); the vectors are read once for all of them."""
+    batches = cell.batches()
     return [
         {**cell.columns, "measure": name, "centered": centered, "rows_dropped": 0}
-        | cell.over_batches(measure, cell.batches)
-        for cell in states.cells(batch_size)
+        | cell.over_batches(measure, batches)
         for name, centered, measure in MEASURES
     ]

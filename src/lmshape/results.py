@@ -19,9 +19,10 @@ def save_rows(rows: Sequence[dict], columns: dict, path: str | Path) -> None:
 
 
 def write(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as its name's ending says: .parquet or .csv."""
+    """Write a frame as its name's ending says: .parquet, or .csv, where a list becomes numbers parted by spaces."""
     with writing(path) as temporary:
         if Path(path).suffix == ".csv":
-            frame.write_csv(temporary)
+            lists = pl.selectors.list()
+            frame.with_columns(lists.cast(pl.List(pl.String)).list.join(" ")).write_csv(temporary)
         else:
             frame.write_parquet(temporary)

@@ -175,9 +175,15 @@ def dimension(**section):
 def test_a_share_of_ratios_has_the_name_of_whose_choice_it_is_or_is_a_number():
     assert dimension(fractions=["facco", "llm-microscope", 0.5]).fractions == [0.9, 0.2, 0.5]
     assert dimension(fractions=["facco", 0.9]).fractions == [0.9], "one and the same setting"
-    assert dimension().fractions == [0.9]
+    assert dimension().fractions == [0.2, 0.9]
     for wrong in ("faco", 0, 1.5):
         assert "intrinsic_dimension.fractions" in message({"intrinsic_dimension": {"fractions": [wrong]}})
+
+
+def test_figures_show_a_fraction_that_is_computed():
+    assert dimension(fractions=["facco", 0.5], figure_fraction="facco").drawn_fraction == 0.9
+    said = message({"intrinsic_dimension": {"fractions": ["facco"], "figure_fraction": 0.3}})
+    assert "intrinsic_dimension: `figure_fraction` 0.3 is none of the `fractions`" in said
 
 
 def test_neighbours_of_an_estimator_can_be_set_alone():

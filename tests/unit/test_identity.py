@@ -37,14 +37,14 @@ def test_trap_12_two_steps_that_serve_the_same_weights_are_flagged_in_the_tables
     for step, seed in {1: 0, 2: 1, 4: 0}.items():  # step 4 serves step 1 again
         folder = save_checkpoint(tmp_path / f"step{step}", seed)
         collect(
-            folder, text, tmp_path / "states", name=f"toy step{step}", vectors=60,
+            folder, text, tmp_path / "states", name=f"toy step{step}", batch_size=60,
             identity=identity(folder),
         )  # fmt: skip
         states, columns = HiddenStates(tmp_path / "states"), {"suite": "toy", "size": "s", "step": step}
         columns |= {"checkpoint": f"step{step}"}
-        rows["anisotropy"] += [columns | row for row in anisotropy.rows(states, 60)]
+        rows["anisotropy"] += [columns | row for row in anisotropy.rows(states)]
         rows["intrinsic_dimension"] += [
-            columns | row for row in intrinsic_dimension.rows(states, 60, ["twonn"], [0.9])
+            columns | row for row in intrinsic_dimension.rows(states, ["twonn"], [0.9])
         ]
     for table in rows.values():
         frame = tables.flag_repeats(pl.DataFrame(table, infer_schema_length=None))

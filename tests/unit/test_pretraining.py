@@ -45,7 +45,7 @@ def model_type(request):
 
 def run(model_type: str, folder, seed: int = 0, steps: tuple = (0, 1, 30)) -> list[pretraining.Loss]:
     tokenizer = pretraining.train_tokenizer(model_type, TEXTS, 320)
-    sequences = sampling.pieces(*text_of(tokenizer), 8, tokens.frame(tokenizer))
+    sequences, _ = sampling.pieces(*text_of(tokenizer), 8, tokens.frame(tokenizer))
     torch.manual_seed(seed)
     model = pretraining.build(model_type, SIZE, 8, tokenizer)
     return pretraining.train(
@@ -149,7 +149,7 @@ def test_a_model_is_trained_on_the_sequences_that_it_is_measured_on(model_type, 
     run(model_type, tmp_path, steps=(0, 60))
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "step0")
     frame = tokens.frame(tokenizer)
-    measured = sampling.cut(*text_of(tokenizer), 8, tokens=10**6, seed=0, special=frame)
+    measured = sampling.cut(*text_of(tokenizer), 8, tokens=10**6, seed=0, special=frame).sequences
     assert seen == {tuple(sequence.tolist()) for sequence in measured}
     assert len(seen) > 7 and max(map(len, seen)) == 8
     assert frame == (([], []) if model_type == "gpt_neox" else ([2], [3]))
@@ -158,7 +158,7 @@ def test_a_model_is_trained_on_the_sequences_that_it_is_measured_on(model_type, 
 def test_a_text_is_counted_for_retrieval_in_the_form_that_training_reads(model_type):
     tokenizer = pretraining.train_tokenizer(model_type, TEXTS, 320)
     ids, bounds = tokens.token_ids(TEXTS, tokenizer, special=False)
-    read = sampling.pieces(ids, bounds, 128, tokens.frame(tokenizer))
+    read, _ = sampling.pieces(ids, bounds, 128, tokens.frame(tokenizer))
     counted = tokens.count_texts(TEXTS, tokenizer).toarray()
     assert [np.bincount(one, minlength=counted.shape[1]).tolist() for one in read] == counted.tolist()
 

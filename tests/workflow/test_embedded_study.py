@@ -144,7 +144,7 @@ def test_anisotropy_is_a_share_and_is_never_below_that_of_a_ball(table):
     rows = table("anisotropy").filter(measure="svd")
     assert rows["mean"].null_count() == 0
     assert rows["mean"].max() <= 1 and rows["mean"].min() >= 1 / 576
-    assert set(rows["batches"]) == {2} and set(rows["batch_size"]) == {4096}
+    assert set(rows["batches"]) == {4} and set(rows["batch_size"]) == {4096}
     cosines = table("anisotropy").filter(measure="average_cosine")
     assert cosines["mean"].drop_nulls().is_between(-1, 1).all()
 

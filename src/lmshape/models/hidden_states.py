@@ -1,9 +1,9 @@
 """A sample of token vectors at every layer of a model, kept on disk: how it is drawn, written and read.
 
 A folder holds, for each stack of blocks (`encoder` and `decoder`, or `model`, the only one), `<stack>.npy`, float32
-(layers + 1, tokens, width), and `<stack>_positions.npy`, (tokens,) the position of each token in its sequence; and
-`hidden_states.json`. Tokens are in random order. Layer 0 is what enters the first block, layer i what leaves block i,
-before any final norm.
+(layers + 1, tokens, width); `positions.npy`, (tokens,) the position of each token in its sequence; and
+`hidden_states.json`. Tokens lie batch by batch, in random order within. Layer 0 is what enters the first block, layer
+i what leaves block i, before any final norm.
 """
 
 import json
@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ def collect(
     folder: str | Path,
     *,
     name: str,
-    vectors: int,
+    batch_size: int,
+    batches: Sequence[int] | None = None,
+    texts: int | None = None,
     dtype: str = "float32",
     device: str = "cpu",
     seed: int = 0,
@@ -44,8 +47,9 @@ def collect(
 ) -> None:
     """Run a transformers model over token-id sequences and keep a sample of its vectors at every layer in `folder`.
 
-    `model` is a folder, or a GGUF file; `name` is what messages call it; `vectors` are as many as the measures will
-    read, batches x batch size; `identity` are columns that tell the checkpoint from others
+    `model` is a folder, or a GGUF file; `name` is what messages call it; `batches` says of which batch each
+    sequence is (all of one by default), `batch_size` how many vectors the measures will read of each, `texts` how
+    many texts the sequences are of; `identity` are columns that tell the checkpoint from others
     (`lmshape.models.identity`). Rows go to disk as they come, so that no more than one forward pass is ever in
     memory. Values that are not finite are logged as errors by layer and kept: what is measured there fails, and the
     other layers keep their results.
@@ -60,9 +64,13 @@ def collect(
 
     if not sequences:
         raise LmshapeError(f"{name}: there is no text to read")
-    sample = draw([len(sequence) for sequence in sequences], vectors, seed)
-    about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "vectors": vectors}
-    about["identity"] = dict(identity or {})
+    sample = draw([len(sequence) for sequence in sequences], batch_size, seed, batches)
+    about = {"name": name, "dtype": dtype, "device": device, "seed": seed, "batch_size": batch_size}
+    about |= {
+        "tokens": np.bincount(sample.batches).tolist(),
+        "texts": texts,
+        "identity": dict(identity or {}),
+    }
 
     def write(place: str) -> None:
         reader = layers.Reader(loading.load(model, name, dtype, place), name)
@@ -73,8 +81,7 @@ def collect(
             files = _Files(temporary, shapes, len(sample.positions))
             reader.run(sequences, sample, files.put)
             files.close(name)
-            for stack in shapes:
-                np.save(temporary / f"{stack}_positions.npy", sample.positions)
+            np.save(temporary / "positions.npy", sample.positions)
             stacks = {stack: depth for stack, (depth, _) in shapes.items()}
             (temporary / ABOUT).write_text(json.dumps(about | {"stacks": stacks}, indent=1), encoding="utf-8")
 
@@ -129,9 +136,16 @@ class HiddenStates:
         self.name: str = about["name"]
         self.dtype: str = about["dtype"]
         self.seed: int = about["seed"]
+        self.batch_size: int = about["batch_size"]
+        self.texts: int | None = about["texts"]
         self.identity: dict[str, str | None] = about["identity"]
-        self._vectors: int = about["vectors"]
         self._layers: dict[str, int] = about["stacks"]
+        parts = np.split(np.load(self.folder / "positions.npy"), np.cumsum(about["tokens"])[:-1])
+        self._first = np.cumsum([0, *about["tokens"]])  # (batches + 1,) where each batch begins
+        self._chosen = {  # of each batch, its tokens that are measured
+            "all": [np.arange(len(part))[: self.batch_size] for part in parts],
+            "without_first": [np.flatnonzero(part > 0)[: self.batch_size] for part in parts],
+        }
 
     @property
     def stacks(self) -> list[str]:
@@ -141,60 +155,74 @@ class HiddenStates:
         """Blocks of a stack: there are vectors for layers 0 to this one."""
         return self._layers[stack]
 
-    def vectors(self, stack: str, layer: int, positions: str) -> np.ndarray:
-        """Vectors of one layer, (n, width) float32, in random order; fewer than asked for if the text was short."""
-        rows = np.load(self.folder / f"{stack}.npy", mmap_mode="r")[layer]
-        if positions == "without_first":
-            chosen = np.flatnonzero(np.load(self.folder / f"{stack}_positions.npy") > 0)[: self._vectors]
-            return np.asarray(rows[chosen])
-        return np.array(rows[: self._vectors])
+    def vectors(self, stack: str, layer: int, positions: str, batch: int = 0) -> np.ndarray:
+        """Vectors of one batch of a layer, (n, width) float32, in random order.
 
-    def cells(self, batch_size: int) -> Iterator["Cell"]:
-        """Every (stack, layer, positions), each with as many whole batches as there are vectors for."""
+        n is the batch size, or less where the text was too short for it.
+        """
+        rows = np.load(self.folder / f"{stack}.npy", mmap_mode="r")[layer]
+        return rows[self._first[batch] + self._chosen[positions][batch]]
+
+    def cells(self) -> Iterator["Cell"]:
+        """Every (stack, layer, positions), each with the batches that there are enough vectors for."""
+        whole = {
+            positions: [i for i, tokens in enumerate(chosen) if len(tokens) == self.batch_size]
+            for positions, chosen in self._chosen.items()
+        }
         for stack in self.stacks:
             for layer in range(self.layers(stack) + 1):
                 for positions in POSITIONS:
-                    X = self.vectors(stack, layer, positions)
-                    batches = len(X) // batch_size
                     columns = {
                         "stack": None if stack == "model" else stack,  # told by the suite's architecture
                         "layer": layer,
                         "layers": self.layers(stack),
                         "state": "block output" if layer else "block input",
                         "positions": positions,
-                        "batches": batches,
-                        "batch_size": batch_size,
+                        "batches": len(whole[positions]),
+                        "batch_size": self.batch_size,
+                        "texts": self.texts,
                         "seed": self.seed,
                         "dtype": self.dtype,
                         **self.identity,
                     }
                     place = f"{self.name}, {stack} layer {layer}, positions {positions}"
-                    whole = [X[i * batch_size : (i + 1) * batch_size] for i in range(batches)]
-                    yield Cell(columns, whole, place)
+                    read = partial(self.vectors, stack, layer, positions)
+                    yield Cell(columns, place, whole[positions], read)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One (stack, layer, positions): the columns that say so, its batches, and its name in messages."""
+    """One (stack, layer, positions): the columns that say so, and its name in messages.
+
+    `whole` are the numbers of its batches, which `read` reads: nothing is, before a measure asks.
+    """
 
     columns: dict[str, Any]
-    batches: list[np.ndarray]
     place: str
+    whole: list[int]
+    read: Callable[[int], np.ndarray]
+
+    def batches(self) -> list[np.ndarray]:
+        """The vectors of every batch, (batch size, width) float32."""
+        return [self.read(batch) for batch in self.whole]
 
     def over_batches(self, measure: Callable[[Any], float], batches: Sequence[Any]) -> dict[str, Any]:
-        """Mean of a measure over batches, and its standard deviation (null for one batch).
+        """A measure of each batch, in their order, with its mean and standard deviation (null for one batch).
 
         A batch that cannot be measured (Unmeasurable) makes the value null, with the reason.
         """
         try:
             if not batches:
-                raise Unmeasurable(f"fewer vectors than one batch of {self.columns['batch_size']}")
+                raise Unmeasurable(
+                    f"fewer vectors than one batch of {self.columns['batch_size']}: the text is too short for "
+                    "hidden_states.batches and batch_size, or hidden_states.tokens are too few"
+                )
             values = np.array([measure(batch) for batch in batches])
         except Unmeasurable as error:
             return self.failure(error)
         std = float(values.std(ddof=1)) if len(values) > 1 else None
-        return {"mean": float(values.mean()), "std": std, "reason": None}
+        return {"mean": float(values.mean()), "std": std, "by_batch": values.tolist(), "reason": None}
 
     def failure(self, error: Unmeasurable) -> dict[str, Any]:
         """The null, and the reason why."""
-        return {"mean": None, "std": None, "reason": f"{self.place}: {error}"}
+        return {"mean": None, "std": None, "by_batch": None, "reason": f"{self.place}: {error}"}

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from lmshape.errors import ConfigError
 from lmshape.study import yaml_files
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
-from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
+from lmshape.study.estimator_settings import FACCO, FRACTIONS, LLM_MICROSCOPE, NEIGHBORS
 from lmshape.study.strict import Name, OwnPath, Strict, parse
 
 
@@ -179,9 +179,16 @@ class HiddenStates(Strict):
     batch_size: int = Field(
         4096, ge=16, description="Vectors in a batch; a measure is the mean over batches."
     )
-    batches: int = Field(4, ge=1, description="Batches.")
+    batches: int = Field(
+        4,
+        ge=1,
+        description="Batches, no two of which share a text: errors are those of their spread over texts. From two or "
+        "three they are wide, and from one there are none.",
+    )
     tokens: int = Field(
-        65536, ge=16, description="Tokens of text that are run, of which vectors are sampled."
+        65536,
+        ge=16,
+        description="Tokens of text that are run, as many for each batch, of which vectors are sampled.",
     )
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the model.")
     seed: int = Field(0, ge=0, description="Seed of the sample of token positions.")
@@ -202,16 +209,23 @@ class Neighbors(Strict):
     mom: int = Field(NEIGHBORS["mom"], ge=4, description="Of the method of moments.")
 
 
+Fraction = Literal["facco", "llm-microscope"] | Annotated[float, Field(gt=0, lt=1)]
+
+
 class IntrinsicDimension(Strict):
     """Estimators of intrinsic dimension."""
 
     estimators: list[Literal["twonn", "mada", "mom"]] = Field(
         ["twonn", "mada", "mom"], min_length=1, description="Estimators to compute."
     )
-    fractions: list[Literal["facco", "llm-microscope"] | Annotated[float, Field(gt=0, lt=1)]] = Field(
-        [FACCO],
+    fractions: list[Fraction] = Field(
+        [LLM_MICROSCOPE, FACCO],
         min_length=1,
         description="Share of the smallest ratios TwoNN fits; `facco` is 0.9, `llm-microscope` 0.2.",
+    )
+    figure_fraction: Fraction | None = Field(
+        None,
+        description="The one of them that figures show; left out, `llm-microscope` if it is one, else the smallest.",
     )
     neighbors: Neighbors = Field(
         default_factory=Neighbors, description="Neighbours that MADA and the method of moments look at."
@@ -221,6 +235,19 @@ class IntrinsicDimension(Strict):
     @classmethod
     def numbers(cls, given: list[str | float]) -> list[float]:
         return list(dict.fromkeys(FRACTIONS.get(choice, choice) for choice in given))
+
+    @model_validator(mode="after")
+    def computed(self) -> "IntrinsicDimension":
+        if self.drawn_fraction not in self.fractions:
+            raise ValueError(f"`figure_fraction` {self.figure_fraction} is none of the `fractions`")
+        return self
+
+    @property
+    def drawn_fraction(self) -> float:
+        """The fraction that figures show."""
+        if self.figure_fraction is not None:
+            return FRACTIONS.get(self.figure_fraction, self.figure_fraction)
+        return LLM_MICROSCOPE if LLM_MICROSCOPE in self.fractions else min(self.fractions)
 
 
 class WordSimilarity(Strict):
