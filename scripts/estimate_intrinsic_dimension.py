@@ -10,7 +10,6 @@ from lmshape.models.hidden_states import HiddenStates
 settings = snakemake.params.settings
 rows = intrinsic_dimension.rows(
     HiddenStates(snakemake.input[0]),
-    snakemake.params.batch_size,
     settings["estimators"],
     settings["fractions"],
     settings["neighbors"],

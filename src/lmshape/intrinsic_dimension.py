@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
@@ -13,6 +14,9 @@ from lmshape.models.hidden_states import Cell, HiddenStates
 from lmshape.numerics.neighbors import distinct, nearest_distances
 from lmshape.numerics.vectors import Unmeasurable, as_float64
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
+
+EXPECTED = 0.01  # extreme ratios in a batch that follows TwoNN's law
+KOLMOGOROV = 1.63  # one percent of samples of n of a law are further from it than this over sqrt(n)
 
 # Estimator -> how many neighbours it may look at, and in words. MADA and the method of moments average over points;
 # from fewer neighbours, those that happen to be almost equally far make single terms so large that the average has no
@@ -37,12 +41,17 @@ def estimate(
     MADA and the method of moments look at, where they are not the usual NEIGHBORS (see MAY_LOOK_AT).
 
     Raises Unmeasurable, with the reason, where an estimator has no answer: vectors without geometry (see
-    `measurable`), too few different ones, or too many equal distances.
+    `measurable`), too few different ones, or too many equal distances. Warns where so many vectors have a near twin
+    that TwoNN is no plain number (see `bears`).
     """
     names, neighbors = _asked(estimators, neighbors)
     rows, _ = distinct(as_float64(X))
     distances = _graph(rows, names, neighbors)
-    return {name: _estimate(name, fraction, neighbors, distances) for name in names}
+    found = {name: _estimate(name, fraction, neighbors, distances) for name in names}
+    if "twonn" in names and (extreme := extreme_ratios(distances)) > bears(fraction):
+        message = f"twonn {found['twonn']:.3g}, {extreme:.3f} of the ratios extreme: {_doubt(fraction)}"
+        warnings.warn(message, stacklevel=2)
+    return found
 
 
 def _asked(estimators: str | Sequence[str], neighbors: Mapping[str, int]) -> tuple[list[str], dict[str, int]]:
@@ -60,8 +69,11 @@ def _asked(estimators: str | Sequence[str], neighbors: Mapping[str, int]) -> tup
 
 
 def _graph(rows: Any, names: Iterable[str], neighbors: Mapping[str, int]) -> np.ndarray:
-    """Distances (n, k) of different rows to their nearest: to as many as the estimators look at, if there are."""
-    return nearest_distances(rows, min(max(neighbors[name] for name in names), len(rows) - 1))
+    """Distances (n, k) of different rows to their nearest: to as many as the estimators look at, if there are.
+
+    They are three at least, for `extreme_ratios`.
+    """
+    return nearest_distances(rows, min(max(3, *(neighbors[name] for name in names)), len(rows) - 1))
 
 
 def twonn(distances: np.ndarray, fraction: float | str = FACCO) -> float:
@@ -80,24 +92,69 @@ def twonn(distances: np.ndarray, fraction: float | str = FACCO) -> float:
 
 def fitted(n: int, fraction: float | str) -> int:
     """How many of `n` ratios TwoNN fits; the largest never, as the logarithm of 1 - F is infinite there."""
-    share = FRACTIONS.get(fraction, fraction)
-    if isinstance(share, str) or not 0 < share <= 1:
-        names = ", ".join(FRACTIONS)
-        raise ValueError(
-            f"fraction is a share of the ratios, above 0 and up to 1, or {names}, not {fraction}"
-        )
+    share = share_of(fraction)
     kept = min(int(n * share), n - 1)
     if kept < 2:
         raise Unmeasurable(f"{share:g} of {n} ratios of distances are too few to fit a line")
     return kept
 
 
+def share_of(fraction: float | str) -> float:
+    """The share of the ratios that TwoNN fits, given as a number or by its name in FRACTIONS."""
+    share = FRACTIONS.get(fraction, fraction)
+    if isinstance(share, str) or not 0 < share <= 1:
+        names = ", ".join(FRACTIONS)
+        raise ValueError(
+            f"fraction is a share of the ratios, above 0 and up to 1, or {names}, not {fraction}"
+        )
+    return share
+
+
+def extreme_ratios(distances: np.ndarray) -> float:
+    """Share of the points with a near twin: those whose ratio r2 / r1 is so large that TwoNN's law has none.
+
+    `distances` is (n, 3 or more), ascending along a row. Where log(r2 / r1) is exponential with rate d,
+    log(r3 / r2) is with 2d; twins do not touch it, so its median tells d however many there are. Extreme is what n
+    ratios of that law would exceed 0.01 times in all. Three vectors have no third neighbours, and none.
+    """
+    if distances.shape[1] < 3:
+        return 0.0
+    first, second, third = distances[:, :3].T
+    dimension = math.log(2) / max(2 * float(np.median(np.log(third / second))), sys.float_info.min)
+    limit = math.log(len(distances) / EXPECTED) / dimension
+    return float(np.mean(np.log(second / first) > limit))
+
+
+def bears(fraction: float | str) -> float:
+    """The share of extreme ratios up to which TwoNN at a fraction is a plain number: half way to where it breaks.
+
+    If as many ratios are extreme as the fit leaves out, 1 - fraction, a few more are fitted and bring the dimension
+    below one. And the third vectors beside a pair of twins have ratios near 1, half as many as have twins: if they
+    fill the fraction, the dimension has no bound.
+    """
+    share = share_of(fraction)
+    return min((1 - share) / 2, share)
+
+
+def follows_law(distances: np.ndarray, dimension: float, fraction: float | str = FACCO) -> bool:
+    """Whether the ratios that TwoNN fitted are as exponential as its law says, with `dimension` for their rate.
+
+    Kolmogorov's distance over the fitted ratios, at its one percent point for laws given beforehand: were the law
+    fitted to the same ratios, as here, or were they fewer, samples of it would be refused less often still.
+    """
+    n = len(distances)
+    kept = fitted(n, fraction)
+    law = -np.expm1(-dimension * np.log(np.sort(distances[:, 1] / distances[:, 0])[:kept]))
+    counted = np.arange(kept + 1) / n
+    return max((counted[1:] - law).max(), (law - counted[:-1]).max()) < KOLMOGOROV / math.sqrt(n)
+
+
 def standard_error(dimension: float, n: int, fraction: float | str = FACCO) -> float:
-    """Standard error of one TwoNN estimate from `n` vectors, were their ratios independent.
+    """Standard error of one TwoNN estimate from `n` vectors whose ratios follow its law and are independent.
 
     The logarithm of mu is exponential with rate d, so k ratios tell d to d / sqrt(k) (Fisher information of the
-    k smallest of n). That is a lower bound: over simulated samples of 300 to 4096 ratios, the line through the origin
-    scatters by 1 to 20 % more, the least with FACCO.
+    k smallest of n). That is a lower bound: over simulated samples of 300 to 4096 vectors, of independent ratios or
+    of points on spheres, the line through the origin scatters by up to a quarter more.
     Source: the Pareto law of Facco et al. 2017.
     """
     return dimension / fitted(n, fraction) ** 0.5
@@ -124,21 +181,21 @@ def mom(distances: np.ndarray, k: int = NEIGHBORS["mom"]) -> float:
 
 def rows(
     states: HiddenStates,
-    batch_size: int,
     estimators: Sequence[str],
     fractions: Sequence[float],
     neighbors: Mapping[str, int] = NEIGHBORS,
 ) -> list[dict[str, Any]]:
     """Every estimate at every layer: one row per (stack, layer, positions, estimator, fraction).
 
-    `mean` and `std` are over batches of `batch_size` vectors; `stderr` is the standard error of the mean that they
-    show, `stderr_facco` (TwoNN only) the one that its law predicts. `fraction` is null but for TwoNN, `neighbors` is
-    null for it. `rows_dropped` counts repeated vectors in all batches. What cannot be estimated is null, with the
-    reason.
+    `mean` and `std` are over batches, whose values `by_batch` holds; `stderr` is the standard error of the mean that
+    they show. Of TwoNN alone: `fraction`; `extreme_ratios`, the largest share in any batch (see `extreme_ratios`);
+    `doubt`, why for so many the mean is no plain number; `stderr_facco`, the standard error that its law predicts,
+    null where a batch does not follow it. `neighbors` is null for TwoNN. `rows_dropped` counts repeated vectors in
+    all batches. What cannot be estimated is null, with the reason.
     """
     names, neighbors = _asked(estimators, neighbors)
     settings = [(name, f) for name in names for f in (fractions if name == "twonn" else [None])]
-    return [row for cell in states.cells(batch_size) for row in _rows(cell, settings, neighbors)]
+    return [row for cell in states.cells() for row in _rows(cell, settings, neighbors)]
 
 
 def _rows(
@@ -148,7 +205,7 @@ def _rows(
     graphs: list[np.ndarray] = []
     dropped, failure = 0, None
     try:
-        for batch in cell.batches:
+        for batch in cell.batches():
             different, repeated = distinct(as_float64(batch))
             dropped += repeated
             graphs.append(_graph(different, [name for name, _ in settings], neighbors))
@@ -157,22 +214,37 @@ def _rows(
     found = []
     for name, fraction in settings:
         value = failure or cell.over_batches(partial(_estimate, name, fraction, neighbors), graphs)
-        errors = _standard_errors(name, fraction, value, [len(graph) for graph in graphs])
-        looked_at = None if name == "twonn" else neighbors[name]
-        columns = {"estimator": name, "fraction": fraction, "neighbors": looked_at, "rows_dropped": dropped}
-        found.append({**cell.columns, **columns, **value, **errors})
+        std = value["std"]
+        about = {
+            "estimator": name,
+            "fraction": fraction,
+            "neighbors": None if name == "twonn" else neighbors[name],
+        }
+        about |= {"rows_dropped": dropped, "stderr": None if std is None else std / math.sqrt(len(graphs))}
+        law = dict.fromkeys(("extreme_ratios", "stderr_facco", "doubt"))
+        if name == "twonn" and value["mean"] is not None:
+            law = _against_law(value, graphs, fraction)
+        found.append({**cell.columns, **about, **value, **law})
     return found
 
 
-def _standard_errors(
-    name: str, fraction: float | None, value: Mapping[str, Any], counts: Sequence[int]
-) -> dict[str, float | None]:
-    """Of the mean over batches of `counts` vectors: what the batches show, and what TwoNN's law predicts."""
-    mean, std, batches = value["mean"], value["std"], len(counts)
+def _against_law(value: Mapping[str, Any], graphs: Sequence[np.ndarray], fraction: float) -> dict[str, Any]:
+    """What TwoNN's law says of the batches' values: extreme ratios, the error of their mean, and perhaps a doubt."""
+    extreme = max(map(extreme_ratios, graphs))
+    each = list(zip(graphs, value["by_batch"], strict=True))
     predicted = None
-    if name == "twonn" and mean is not None:
-        predicted = math.hypot(*(standard_error(mean, n, fraction) for n in counts)) / batches
-    return {"stderr": None if std is None else std / math.sqrt(batches), "stderr_facco": predicted}
+    if all(follows_law(graph, dimension, fraction) for graph, dimension in each):
+        errors = [standard_error(dimension, len(graph), fraction) for graph, dimension in each]
+        predicted = math.hypot(*errors) / len(errors)
+    doubt = _doubt(fraction) if extreme > bears(fraction) else None
+    return {"extreme_ratios": extreme, "stderr_facco": predicted, "doubt": doubt}
+
+
+def _doubt(fraction: float | str) -> str:
+    return (
+        f"near twins: a fit of the smallest {share_of(fraction):g} of the ratios bears {bears(fraction):.2g} of them "
+        "extreme, and there are more: it hangs on which it takes in"
+    )
 
 
 def _estimate(

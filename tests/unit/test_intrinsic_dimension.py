@@ -1,10 +1,23 @@
 """Estimators of intrinsic dimension on manifolds whose dimension is known."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from scipy.spatial import KDTree
 
-from lmshape.intrinsic_dimension import estimate, mada, mom, standard_error, twonn
+from lmshape.intrinsic_dimension import (
+    bears,
+    estimate,
+    extreme_ratios,
+    follows_law,
+    mada,
+    mom,
+    standard_error,
+    twonn,
+)
+from lmshape.numerics.neighbors import nearest_distances
 from lmshape.numerics.vectors import Unmeasurable
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, LLM_MICROSCOPE
 
@@ -158,15 +171,102 @@ def test_as_few_neighbours_as_are_allowed_scatter_around_a_mean(estimator, fewes
 # --- standard error ------------------------------------------------------------------------------------
 
 
+def independent(repetitions, n, dimension, rng):
+    """Distances (repetitions, n, 3) to three neighbours whose ratios follow TwoNN's law and are independent."""
+    logs = np.cumsum(rng.exponential(1, (repetitions, n, 3)) / [np.inf, dimension, 2 * dimension], axis=2)
+    return np.exp(logs)
+
+
 @pytest.mark.parametrize("fraction", [FACCO, LLM_MICROSCOPE, 1.0])
 def test_the_scatter_over_samples_of_independent_ratios_is_the_standard_error_or_somewhat_more(fraction):
-    rng = np.random.default_rng(0)
     n, dimension = 1000, 8.0
-    found = [
-        twonn(np.stack([np.ones(n), np.exp(rng.exponential(1 / dimension, n))], axis=1), fraction)
-        for _ in range(400)
-    ]
+    found = [twonn(graph, fraction) for graph in independent(400, n, dimension, np.random.default_rng(0))]
     assert 0.95 < np.std(found) / standard_error(dimension, n, fraction) < 1.25
+
+
+@pytest.mark.parametrize("fraction", [FACCO, LLM_MICROSCOPE])
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_the_scatter_over_samples_of_a_sphere_is_the_standard_error_or_up_to_a_quarter_more(
+    dimension, fraction
+):
+    """Neighbours share distances, so their ratios are not independent."""
+    rng = np.random.default_rng(0)
+    found = [
+        twonn(KDTree(X).query(X, 3)[0][:, 1:], fraction)
+        for X in (sphere(600, dimension, rng) for _ in range(200))
+    ]
+    assert 0.95 < np.std(found) / standard_error(np.mean(found), 600, fraction) < 1.35
+
+
+# --- near twins ----------------------------------------------------------------------------------------
+
+
+def with_twins(n, share, rng, dimension=10, gap=1e-4):
+    """Points of a flat manifold in 30 dimensions, `share` of which have another a tiny step away."""
+    pairs = round(n * share / 2)
+    X = rng.random((n - pairs, dimension)) @ np.linalg.qr(rng.standard_normal((30, dimension)))[0].T
+    return np.concatenate([X, X[:pairs] + gap * rng.standard_normal((pairs, 30))])
+
+
+def graphs(share, count, **options):
+    rng = np.random.default_rng(0)
+    return [nearest_distances(with_twins(1200, share, rng, **options), 3) for _ in range(count)]
+
+
+@pytest.mark.parametrize("share", [0.08, 0.09, 0.10, 0.11, 0.12, 0.3, 0.6, 1.0])
+@pytest.mark.parametrize("gap", [1e-4, 1e-2])
+def test_near_twins_are_counted_and_put_what_is_fitted_beside_them_in_doubt(share, gap):
+    for distances in graphs(share, 3, gap=gap):
+        assert extreme_ratios(distances) == pytest.approx(share, abs=0.01)
+        assert extreme_ratios(distances) > bears(FACCO)
+        assert not follows_law(distances, twonn(distances), FACCO)
+
+
+def test_up_to_a_doubt_near_twins_lower_the_value_by_an_eighth_and_soon_after_they_break_it():
+    clean, bearable = (np.mean([twonn(g) for g in graphs(share, 8)]) for share in (0, bears(FACCO)))
+    assert 0.83 < bearable / clean < 0.93
+    assert max(twonn(g) for g in graphs(0.11, 3)) < 1 < 7 < clean
+
+
+def test_at_smaller_fractions_a_tenth_of_near_twins_moves_the_value_but_does_not_break_it():
+    """The third points beside a pair have two neighbours equally far: at 0.5 both effects cancel."""
+    for fraction, low, high in ((LLM_MICROSCOPE, 1.15, 1.4), (0.5, 0.92, 1.02)):
+        clean, moved = (np.array([twonn(g, fraction) for g in graphs(share, 12)]) for share in (0, 0.1))
+        assert low < moved.mean() / clean.mean() < high and moved.std() < 0.15 * moved.mean()
+    assert bears(LLM_MICROSCOPE) == 0.2 and bears(FACCO) == pytest.approx(0.05) and bears(0.5) == 0.25
+
+
+@pytest.mark.parametrize("fraction", [FACCO, LLM_MICROSCOPE])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_ratios_that_follow_the_law_are_put_in_doubt_by_chance_less_than_once_in_a_thousand(n, fraction):
+    samples = independent(2000, n, 8.0, np.random.default_rng(0))
+    assert sum(extreme_ratios(graph) > bears(fraction) for graph in samples) <= 2
+    refused = [not follows_law(graph, twonn(graph, fraction), fraction) for graph in samples]
+    assert np.mean(refused) < 0.01
+
+
+@pytest.mark.parametrize(
+    "manifold, dimension", [(hypercube, 2), (hypercube, 10), (sphere, 8), (swiss_roll, 2)]
+)
+def test_clean_manifolds_are_never_in_doubt(manifold, dimension):
+    rng = np.random.default_rng(0)
+    for X in (manifold(500, dimension, rng) for _ in range(50)):
+        distances = KDTree(X).query(X, 4)[0][:, 1:]
+        assert extreme_ratios(distances) < 0.01
+
+
+def test_a_doubt_is_a_warning_to_those_who_ask_for_one_estimate():
+    X = with_twins(1200, 0.11, np.random.default_rng(0))
+    with pytest.warns(
+        UserWarning, match=r"twonn 0.\d+, 0.110 of the ratios extreme: near twins: .* smallest 0.9 .* 0.05"
+    ):
+        estimate(X, "twonn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimate(X, "twonn", "llm-microscope")
+        estimate(X, "mada")
+        estimate(X[:1000], "twonn", neighbors={})
+        estimate(np.random.default_rng(0).random((3, 2)), "twonn")
 
 
 # --- traps ---------------------------------------------------------------------------------------------

@@ -6,11 +6,6 @@ Writes <results>/hidden_states/{suite}/{size}/{checkpoint} (temporary: a sample 
 """
 
 
-def hidden_states_setting(name):
-    """One setting of the study's `hidden_states` section; None in a study without one."""
-    return STUDY.hidden_states and getattr(STUDY.hidden_states, name)
-
-
 def host_memory(wildcards, attempt):
     """MB for a job that runs a model: its weights once, in the precision that they are run in, and some room.
 
@@ -84,7 +79,6 @@ rule measure_anisotropy:
         runtime=measuring_time,
     params:
         columns=model_columns,
-        batch_size=hidden_states_setting("batch_size"),
         code=code("measure_anisotropy"),
     script:
         "../../scripts/measure_anisotropy.py"
@@ -107,8 +101,7 @@ rule estimate_intrinsic_dimension:
         runtime=measuring_time,
     params:
         columns=model_columns,
-        batch_size=hidden_states_setting("batch_size"),
-        settings=STUDY.intrinsic_dimension.model_dump(),
+        settings=STUDY.intrinsic_dimension.model_dump(exclude={"figure_fraction"}),
         code=code("estimate_intrinsic_dimension"),
     script:
         "../../scripts/estimate_intrinsic_dimension.py"
