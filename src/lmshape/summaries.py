@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import polars as pl
 
-DRAWS = 2000  # of the noise, seeded: the tables of two runs are the same
-MISSED = 0.05  # how often, at most, the range of a peak does not hold it
+from lmshape.numerics import paired
+
+MISSED = 0.05  # how often, at most, an interval does not hold what it is of
 MODEL = ["suite", "size", "stack", "positions"]
 
 
@@ -17,15 +17,17 @@ MODEL = ["suite", "size", "stack", "positions"]
 class Bell:
     """How much higher a profile is in the middle third of the layers than at the ends.
 
-    `contrast` = `middle` - `ends`, with `stderr`; `peak_depth` is where the highest layer lies, 0 (what enters the
-    first block) to 1 (what leaves the last). `peak_low` and `peak_high` bound the layers that may be the highest
-    (see `_peak_range`).
+    `contrast` = `middle` - `ends`, with `stderr`, lies between `contrast_low` and `contrast_high`; `peak_depth` is
+    where the highest layer lies, 0 (what enters the first block) to 1 (what leaves the last), and `peak_low` and
+    `peak_high` bound the layers that may be the highest. Bounds are None for a single batch.
     """
 
     middle: float
     ends: float
     contrast: float
     stderr: float | None
+    contrast_low: float | None
+    contrast_high: float | None
     peak_depth: float
     peak_low: float | None
     peak_high: float | None
@@ -35,8 +37,9 @@ class Bell:
 class RiseAndFall:
     """How far a value rises from the first step to its peak, and falls from there to the last step.
 
-    `peak_low` and `peak_high` bound the steps that may be the peak (see `_peak_range`). `chance` is how often
-    values that do not change at all would seem, by noise alone, both to rise and to fall as much as these.
+    `peak_low` and `peak_high` bound the steps that may be the peak. The standard errors are those of a peak chosen
+    beforehand. `chance` is how often, at most, a value that does not rise, or does not fall, would seem to do both
+    as surely as this one. What tells of noise is None for a single batch.
     """
 
     peak_step: int
@@ -49,72 +52,72 @@ class RiseAndFall:
     chance: float | None
 
 
-def bell(values: Sequence[float], stderrs: Sequence[float] | None = None) -> Bell:
-    """The bell of a profile: one value per layer, layer 0 to the last, NaN where one is missing.
-
-    Layers are measured on the same tokens, so their errors can move together. `stderr` is therefore the sum of the
-    mean standard errors in the middle and at the ends: what it can be at most, however they are correlated.
+def bell(values: Any) -> Bell:
+    """The bell of a profile: `values` (layers, batches), layer 0 to the last, NaN where a layer has none.
 
     Raises ValueError where the middle third or the ends have no value.
     """
-    values = np.asarray(values, dtype=np.float64)
+    values = _places(values)
     depth = np.arange(len(values)) / max(len(values) - 1, 1)
     middle = (depth >= 1 / 3) & (depth <= 2 / 3)
-    known = np.isfinite(values)
+    known = np.isfinite(values).all(axis=1)
     if not (known & middle).any() or not (known & ~middle).any():
         raise ValueError("no value in the middle third of the layers, or none at the ends")
-    inside, outside = (values[known & part].mean() for part in (middle, ~middle))
-    stderr, low, high = None, None, None
-    if stderrs is not None:
-        errors = np.asarray(stderrs, dtype=np.float64)
-        stderr = sum(float(errors[known & part].mean()) for part in (middle, ~middle))
-        low, high = _peak_range(depth[known], values[known], errors[known])
-    peak = depth[np.nanargmax(values)]
-    return Bell(float(inside), float(outside), float(inside - outside), stderr, float(peak), low, high)
-
-
-def rise_and_fall(
-    steps: Sequence[int], values: Sequence[float], stderrs: Sequence[float] | None = None, seed: int = 0
-) -> RiseAndFall:
-    """Where a value peaks over training, and how far it rises before and falls after.
-
-    `values` and their standard errors belong to `steps`, in ascending order. `chance` comes from drawing
-    independent normal noise of those errors around a constant.
-
-    Raises ValueError for fewer than three steps: there would be no peak between others.
-    """
-    steps, values = np.asarray(steps), np.asarray(values, dtype=np.float64)
-    if len(steps) < 3:
-        raise ValueError(f"{len(steps)} training steps; a rise and a fall take three")
-    peak = int(values.argmax())
-    rise, fall = float(values[peak] - values[0]), float(values[peak] - values[-1])
-    if stderrs is None:
-        return RiseAndFall(int(steps[peak]), None, None, rise, None, fall, None, None)
-    errors = np.asarray(stderrs, dtype=np.float64)
-    noise = errors * np.random.default_rng(seed).standard_normal((DRAWS, len(errors)))
-    by_chance = noise.max(axis=1) - np.maximum(noise[:, 0], noise[:, -1])
-    return RiseAndFall(
-        int(steps[peak]),
-        *_peak_range(steps, values, errors),
-        rise,
-        float(np.hypot(errors[peak], errors[0])) if peak else 0.0,
-        fall,
-        float(np.hypot(errors[peak], errors[-1])) if peak < len(steps) - 1 else 0.0,
-        float((by_chance >= min(rise, fall)).mean()),
+    inside, outside = (values[known & part].mean(axis=0) for part in (middle, ~middle))  # (batches,)
+    return Bell(
+        float(inside.mean()),
+        float(outside.mean()),
+        float((inside - outside).mean()),
+        _error(inside - outside),
+        *_bounds(inside - outside),
+        float(depth[known][values[known].mean(axis=1).argmax()]),
+        *_peak_range(depth[known], values[known]),
     )
 
 
-def _peak_range(places: np.ndarray, values: np.ndarray, errors: np.ndarray) -> tuple[Any, Any]:
-    """First and last of `places` (n,) whose true value may be the largest; `values` and `errors` are (n,) too.
+def rise_and_fall(steps: Sequence[int], values: Any) -> RiseAndFall:
+    """Where a value peaks over training, and how far it rises before and falls after.
 
-    Left out are those below another one by more than z times the sum of both standard errors, which is at most
-    what their difference can have, however errors are correlated. At most n - 1 others could push out the true
-    peak by chance, so z makes each do so once in 20 (n - 1): the range holds it in 95 of 100 repetitions or more,
-    and the observed peak always. Standard errors are taken as known.
-    Source: multiple comparisons with the best (Hsu 1984), with Bonferroni's bound.
+    `values` (steps, batches) belong to `steps`, in ascending order.
+
+    Raises ValueError for fewer than three steps: there would be no peak between others.
     """
-    z = NormalDist().inv_cdf(1 - MISSED / (len(values) - 1))
-    possible = places[values + z * errors >= (values - z * errors).max()]
+    steps, values = np.asarray(steps), _places(values)
+    if len(steps) < 3:
+        raise ValueError(f"{len(steps)} training steps; a rise and a fall take three")
+    peak = int(values.mean(axis=1).argmax())
+    rise, fall = values[peak] - values[0], values[peak] - values[-1]  # (batches,)
+    return RiseAndFall(
+        int(steps[peak]),
+        *_peak_range(steps, values),
+        float(rise.mean()),
+        _error(rise),
+        float(fall.mean()),
+        _error(fall),
+        float(paired.chance_of_peak(values)) if values.shape[1] > 1 else None,
+    )
+
+
+def _places(values: Any) -> np.ndarray:
+    """(places, batches); a value for each place is that of one batch."""
+    values = np.asarray(values, dtype=np.float64)
+    return values.reshape(len(values), -1)
+
+
+def _error(values: np.ndarray) -> float | None:
+    return float(paired.standard_error(values)) if len(values) > 1 else None
+
+
+def _bounds(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Between which the mean over batches (batches,) lies in 95 of 100 repetitions of the noise."""
+    return tuple(map(float, paired.interval(values, MISSED))) if len(values) > 1 else (None, None)
+
+
+def _peak_range(places: np.ndarray, values: np.ndarray) -> tuple[Any, Any]:
+    """First and last of `places` (n,) whose true value may be the largest; `values` (n, batches)."""
+    if values.shape[1] == 1:
+        return None, None
+    possible = places[paired.may_be_highest(values, MISSED)]
     return possible[0].item(), possible[-1].item()
 
 
@@ -124,10 +127,9 @@ def bells(anisotropy: pl.DataFrame) -> pl.DataFrame:
     `anisotropy` is the table of that name; `reason` says why a bell is null.
     """
     rows = anisotropy.filter(measure="svd", centered=True).sort("layer")
-    rows = rows.with_columns(stderr=pl.col("std").cast(pl.Float64) / pl.col("batches").sqrt())
 
     def shape(group: pl.DataFrame) -> Bell:
-        return bell(_numbers(group, "mean"), _errors(group))
+        return bell(_by_batch(group))
 
     return _by_group(rows, [*MODEL, "checkpoint", "step"], shape, Bell)
 
@@ -142,36 +144,65 @@ def training_shapes(intrinsic_dimension: pl.DataFrame) -> pl.DataFrame:
     keys = [*MODEL, "estimator", "fraction"]
     rows = intrinsic_dimension.filter(pl.col("step").is_not_null())
     repeated = pl.col("step").filter(pl.col("same_table_as").is_not_null()).n_unique()
+    doubt = pl.col("doubt").cast(pl.String).drop_nulls().first()
     averages = over_layers(rows, keys).sort("step")
-    counts = rows.group_by(keys).agg(repeated_steps=repeated)
-    counts = counts.join(averages.group_by(keys).agg(pl.max("layers")), on=keys, nulls_equal=True)
+    facts = rows.group_by(keys).agg(repeated_steps=repeated, doubt=doubt)
+    facts = facts.join(averages.group_by(keys).agg(pl.max("layers")), on=keys, nulls_equal=True)
 
     def shape(group: pl.DataFrame) -> RiseAndFall:
         known = group.drop_nulls("mean")
         if known.is_empty():
             raise ValueError("no layer has a value at every training step")
-        return rise_and_fall(known["step"].to_list(), _numbers(known, "mean"), _errors(known))
+        return rise_and_fall(known["step"].to_list(), _by_batch(known))
 
     found = _by_group(averages, keys, shape, RiseAndFall)
-    return found.join(counts, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    found = found.join(facts, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    why = pl.when(pl.col("reason").is_not_null()).then(
+        pl.concat_str("reason", "doubt", separator="; ", ignore_nulls=True)
+    )
+    return found.with_columns(reason=why).drop("doubt")
+
+
+def without_doubt(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows, with a null in place of every value that must not be taken for a plain number, and the reason."""
+    if "doubt" not in rows.columns:
+        return rows
+    plain = pl.col("doubt").is_null()
+    numbers = [pl.when(plain).then(pl.col(name)) for name in ("mean", "std", "stderr", "by_batch")]
+    return rows.with_columns(*numbers, reason=pl.coalesce(pl.col("reason", "doubt").cast(pl.String)))
 
 
 def over_layers(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Averages over layers: one row per series (`keys`) and step, with the number of `layers` averaged.
 
     Only layers with a value at every step at which any layer of the series has one: were one missing at some steps,
-    the average would move without any layer's moving. Beside the `mean` stand the `lowest` and the
-    `highest` layer's value, and the `stderr`: layers are measured on the same tokens, so their errors may move
-    together, and the mean of their standard errors is the bound that holds in any case. A step without values has
-    a null.
+    the average would move without any layer's moving. What is in doubt is missing. Beside the `mean` stand the
+    `lowest` and the `highest` layer's value, the average `by_batch`, the `stderr` that batches show (layers are
+    measured on the same tokens, so they are averaged within a batch first), and how many layers are `doubtful`. A
+    step without values has a null.
     """
+    rows = without_doubt(rows)
     steps = pl.col("step").filter(pl.col("mean").is_not_null()).n_unique()
     complete = steps.over(*keys, "layer") == steps.over(keys)
-    numbers = [pl.when(complete).then(pl.col(name).cast(pl.Float64)) for name in ("mean", "stderr")]
+    values = pl.col("by_batch").cast(pl.List(pl.Float64))
+    rows = rows.with_columns(
+        pl.when(complete).then(pl.col("mean").cast(pl.Float64)), by_batch=pl.when(complete).then(values)
+    )
     mean = pl.col("mean")
     ends = (mean.min().alias("lowest"), mean.max().alias("highest"))
-    averages = (mean.mean(), *ends, pl.mean("stderr"), mean.count().alias("layers"))
-    return rows.with_columns(numbers).group_by(*keys, "step").agg(averages)
+    averages = rows.group_by(*keys, "step").agg(
+        mean.mean(), *ends, mean.count().alias("layers"), pl.count("doubt").alias("doubtful")
+    )
+    each = rows.drop_nulls("by_batch").with_columns(batch=pl.int_ranges(pl.col("by_batch").list.len()))
+    each = (
+        each.explode("batch", "by_batch")
+        .group_by(*keys, "step", "batch")
+        .agg(pl.mean("by_batch"))
+        .sort("batch")
+    )
+    error = (pl.col("by_batch").std() / pl.len().sqrt()).alias("stderr")
+    spread = each.group_by(*keys, "step").agg(error, pl.col("by_batch"))
+    return averages.join(spread, on=[*keys, "step"], how="left", nulls_equal=True)
 
 
 def _by_group(
@@ -192,11 +223,8 @@ def _by_group(
     return pl.DataFrame(found, schema=schema | {"reason": pl.String}).sort(keys, nulls_last=True)
 
 
-def _numbers(group: pl.DataFrame, column: str) -> np.ndarray:
-    return group[column].cast(pl.Float64).to_numpy()  # null becomes NaN
-
-
-def _errors(group: pl.DataFrame) -> np.ndarray | None:
-    """Standard errors, or None where one is missing beside a value (a single batch has no spread)."""
-    known = group.filter(pl.col("mean").is_not_null())
-    return None if known["stderr"].null_count() else _numbers(group, "stderr")
+def _by_batch(group: pl.DataFrame) -> np.ndarray:
+    """Values of a column of lists, (places, batches), NaN where a place has none."""
+    lists = group["by_batch"].to_list()
+    batches = max(map(len, filter(None, lists)), default=1)
+    return np.array([[np.nan] * batches if values is None else values for values in lists])

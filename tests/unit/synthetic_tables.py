@@ -7,6 +7,7 @@ smooth made-up formula, so that a drawing of it can be judged by eye too.
 from itertools import combinations, product
 from math import exp, log2, sin, sqrt
 
+import numpy as np
 import polars as pl
 
 from lmshape.report.tables import flag_repeats
@@ -116,7 +117,8 @@ def anisotropy() -> pl.DataFrame:
             mean += 0.1 * (not centered) - 0.07 * (measure == "average_cosine") * (1 + centered)
             rows.append({
                 **_key(suite, size, parameters, stack, step, layer, blocks), "measure": measure, "centered": centered,
-                "positions": positions, "mean": mean, "std": 0.012 + 0.02 * bell, "batches": 4, "batch_size": 4096,
+                "positions": positions, **_batches(mean, 0.012 + 0.02 * bell, layer), "batch_size": 4096,
+                "texts": 21,
                 "rows_dropped": 0, "seed": 0, "dtype": "float32", "reason": None,
             })  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
@@ -136,9 +138,9 @@ def intrinsic_dimension() -> pl.DataFrame:
             )
             rows.append({
                 **_key(suite, size, parameters, stack, step, layer, blocks), "estimator": estimator,
-                "fraction": fraction, "positions": positions, "mean": mean, "std": 0.4, "stderr": 0.2,
-                "batches": 4, "batch_size": 4096,
-                "rows_dropped": 12, "seed": 0, "dtype": "float32", "reason": None,
+                "fraction": fraction, "positions": positions, **_batches(mean, 0.4, layer + (step or 0)),
+                "stderr": 0.2, "batch_size": 4096, "texts": 21, "extreme_ratios": 0.001 if fraction else None,
+                "doubt": None, "rows_dropped": 12, "seed": 0, "dtype": "float32", "reason": None,
             })  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -189,12 +191,25 @@ def all_tables() -> dict[str, pl.DataFrame]:
     return {make.__name__: flag_repeats(make()) for make in makers}
 
 
+def missing(table: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
+    """A table of layers that has no value `where`, in none of its columns."""
+    return table.with_columns(pl.when(~where).then(name) for name in ("mean", "std", "by_batch"))
+
+
 def _key(suite, size, parameters, stack, step, layer, blocks):
     return {
         "suite": suite, "size": size, "parameters": parameters, "architecture": stack, "stack": stack,
         "checkpoint": _checkpoint(step), "step": step, "layer": layer, "layers": blocks + 1,
         "table_sha256": f"{suite} {size} input {step}",
     }  # fmt: skip
+
+
+def _batches(mean, std, place):
+    """Four batches of this mean and standard deviation, which move independently from one place to another."""
+    scatter = np.random.default_rng(place).standard_normal(4)
+    scatter -= scatter.mean()
+    values = mean + std * scatter / scatter.std(ddof=1)
+    return {"mean": mean, "std": std, "by_batch": values.tolist(), "batches": 4}
 
 
 def _checkpoint(step):
