@@ -25,8 +25,16 @@ ROOT = Path(__file__).parents[2]
 TABLES = synthetic_tables.all_tables()
 
 
-def draw(name, table=None):
-    return getattr(figures, name)(TABLES[FIGURES[name].table] if table is None else table)
+USUAL = Study(study="usual", title="Usual")
+
+
+def draw(name, table=None, study=USUAL):
+    table = TABLES[FIGURES[name].table] if table is None else table
+    return getattr(figures, name)(table, **FIGURES[name].choices(study))
+
+
+def rows_of(name, table, study=USUAL):
+    return getattr(figure_data, name)(table, **FIGURES[name].choices(study))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,7 @@ def test_every_figure_has_rows_a_drawing_a_question_and_a_complete_caption(name)
     entry = FIGURES[name]
     assert callable(getattr(figures, name))
     assert entry.question in QUESTIONS
-    caption = entry.caption.format(**figure_data.facts(getattr(figure_data, name)(TABLES[entry.table])))
+    caption = entry.caption.format(**figure_data.facts(rows_of(name, TABLES[entry.table])))
     assert "unrecorded" not in caption
     assert caption.strip().endswith(".")
 
@@ -200,32 +208,93 @@ def test_seeds_are_averaged_and_their_range_kept():
 def without(table, *missing):
     """The table with the values of these (layer, step) missing."""
     cells = [(pl.col("layer") == layer) & (pl.col("step") == step) for layer, step in missing]
-    return table.with_columns(mean=pl.when(pl.any_horizontal(cells)).then(None).otherwise("mean"))
+    return synthetic_tables.missing(table, pl.any_horizontal(cells))
 
 
 def test_average_over_layers_is_of_those_with_a_value_at_every_step_and_says_how_many():
     table = TABLES["intrinsic_dimension"].filter(
-        suite="neox-small", size="64x3", fraction=0.9, positions="all"
+        suite="neox-small", size="64x3", fraction=0.2, positions="all"
     )
-    rows = figure_data.intrinsic_dimension_by_step(without(table, (0, 64)))
+    rows = rows_of("intrinsic_dimension_by_step", without(table, (0, 64)))
     assert rows["layers"].to_list() == [3] * rows.height
     for step in (64, 256):
         found = rows.filter(step=step).row(0, named=True)
-        values = table.filter((pl.col("step") == step) & (pl.col("layer") > 0))["mean"].to_numpy()
+        layers = table.filter((pl.col("step") == step) & (pl.col("layer") > 0))
+        values, batches = layers["mean"].to_numpy(), np.array(layers["by_batch"].to_list())
         assert found["mean"] == pytest.approx(values.mean())
         assert (found["lowest"], found["highest"]) == (values.min(), values.max())
-        assert found["stderr"] == pytest.approx(0.2)
+        assert found["stderr"] == pytest.approx(batches.mean(axis=0).std(ddof=1) / 2)
 
 
 def test_a_step_without_any_layer_is_a_gap_in_the_average_and_no_layer_at_every_step_no_data():
     table = TABLES["intrinsic_dimension"].filter(
-        suite="neox-small", size="64x3", fraction=0.9, positions="all"
+        suite="neox-small", size="64x3", fraction=0.2, positions="all"
     )
-    rows = figure_data.intrinsic_dimension_by_step(without(table, *((layer, 64) for layer in range(4))))
+    rows = rows_of("intrinsic_dimension_by_step", without(table, *((layer, 64) for layer in range(4))))
     assert rows.filter(pl.col("mean").is_null())["step"].to_list() == [64]
     assert rows.filter(step=256)["layers"].item() == 4
     with pytest.raises(figure_data.NoData, match="no layer has a value at every training step"):
-        figure_data.intrinsic_dimension_by_step(without(table, (0, 0), (1, 1), (2, 4), (3, 16)))
+        rows_of("intrinsic_dimension_by_step", without(table, (0, 0), (1, 1), (2, 4), (3, 16)))
+
+
+def doubted(**where):
+    """The table of dimensions, where the values of TwoNN at 0.9 that `where` names are in doubt."""
+    cells = pl.all_horizontal(pl.col(name) == value for name, value in (where | {"fraction": 0.9}).items())
+    return TABLES["intrinsic_dimension"].with_columns(doubt=pl.when(cells).then(pl.lit("near twins")))
+
+
+FACCO = Study(study="facco", title="Facco", intrinsic_dimension={"figure_fraction": "facco"})
+
+
+def test_a_value_in_doubt_is_a_gap_that_the_caption_counts():
+    table = doubted(suite="smollm2", layer=12, positions="all")
+    rows = rows_of("intrinsic_dimension_by_depth", table, FACCO)
+    empty = rows.filter(pl.col("mean").is_null())
+    assert empty.select("suite", "positions", "layer").rows() == [("smollm2", "all", 12)]
+    caption = FIGURES["intrinsic_dimension_by_depth"].caption.format(**figure_data.facts(rows))
+    assert caption.endswith(
+        " Left out: 1 value of a layer is in doubt, as too many vectors have a near twin."
+    )
+    clean = figure_data.facts(rows_of("intrinsic_dimension_by_depth", table))
+    assert clean["doubts"] == "" and clean["fraction"] == "0.2"
+
+
+def test_a_layer_in_doubt_at_any_step_is_in_no_average():
+    table = doubted(suite="bert-small", layer=1, step=16)
+    rows = rows_of("intrinsic_dimension_by_step", table, FACCO).filter(size="64x3")
+    assert dict(rows.group_by("suite").agg(pl.col("layers").unique()).iter_rows()) == {
+        "bert-small": [3],
+        "neox-small": [4],
+    }
+    assert (
+        "Left out: 3 values of layers are in doubt"
+        in figure_data.facts(rows_of("intrinsic_dimension_by_step", table, FACCO))["doubts"]
+    )
+
+
+def test_where_all_is_in_doubt_the_figure_says_why():
+    for name in ("intrinsic_dimension_by_depth", "intrinsic_dimension_by_step"):
+        assert texts(draw(name, doubted(), FACCO)) == ["no data: near twins"]
+        assert texts(draw(name, doubted())) != ["no data: near twins"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "drawn"),
+    [
+        ({}, 0.2),  # the fraction of the authors of "The shape of learning"
+        ({"fractions": ["facco", "llm-microscope"]}, 0.2),
+        ({"fractions": ["facco"]}, 0.9),
+        ({"fractions": [0.5, 0.3]}, 0.3),
+        ({"fractions": ["facco", "llm-microscope"], "figure_fraction": "facco"}, 0.9),
+    ],
+)
+def test_figures_show_one_fraction_unless_they_compare(settings, drawn):
+    study = Study(study="some", title="Some", intrinsic_dimension=settings)
+    table = TABLES["intrinsic_dimension"]
+    table = table.with_columns(fraction=pl.col("fraction").replace({0.2: drawn, 0.9: 0.7}))
+    for name in ("intrinsic_dimension_by_depth", "intrinsic_dimension_by_step"):
+        assert rows_of(name, table, study)["fraction"].unique().to_list() == [drawn]
+    assert rows_of("intrinsic_dimension_estimators", table, study)["fraction"].n_unique() == 3
 
 
 def test_a_cell_is_the_probability_that_the_larger_model_is_better(drawn):

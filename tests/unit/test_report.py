@@ -15,6 +15,7 @@ from lmshape.report import published
 from lmshape.report.figure_list import FIGURES, QUESTIONS
 from lmshape.report.provenance import Provenance
 from lmshape.report.tables import flag_repeats
+from lmshape.study.config import Study
 
 TABLES = synthetic_tables.all_tables()
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path id="{}"/></svg>'
@@ -70,7 +71,8 @@ def svgs(tmp_path_factory):
 
 
 def render(svgs, tables=TABLES, **changes):
-    return report.render(tables, svgs, replace(PROVENANCE, **changes))
+    choices = {name: FIGURES[name].choices(Study(study="some", title="Some")) for name in FIGURES}
+    return report.render(tables, svgs, replace(PROVENANCE, **changes), choices)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +177,22 @@ def test_missing_values_are_counted_and_named_with_their_reasons(svgs, page):
     assert "not finite (4)" in text and "no reason recorded (6)" in text
 
 
+def test_values_in_doubt_are_named_apart_from_missing_ones(svgs, page):
+    assert "Values in doubt" not in page.text
+    doubt = pl.when(layer=3, size="64x3", step=4, fraction=0.9).then(pl.lit("near twins"))
+    text = Page(
+        render(
+            svgs, TABLES | {"intrinsic_dimension": TABLES["intrinsic_dimension"].with_columns(doubt=doubt)}
+        )
+    ).text
+    assert (
+        "Values in doubt" in text
+        and "near twins (4)" in text
+        and "layer 3, seed 0, estimator twonn, fraction 0.9" in text
+    )
+    assert "everything that was to be measured has a value" in text
+
+
 def test_a_figure_without_data_says_why(svgs):
     empty = TABLES["pretraining"].with_columns(loss=pl.lit(None), reason=pl.lit("training was stopped"))
     assert "No data: training was stopped." in Page(render(svgs, TABLES | {"pretraining": empty})).text
@@ -236,8 +254,11 @@ def test_summaries_are_printed_in_the_part_they_belong_to(svgs):
     printed = report.summary("anisotropy_bells", bells).rows
     assert len(printed) == 2 * len(synthetic_tables.MODELS)  # the final checkpoints alone
     last = bells.filter(suite="neox-small", size="64x3", positions="all", step=1024).row(0, named=True)
-    assert "<td>neox-small 64x3</td><td>decoder</td><td>all</td>" in part
-    assert f"{last['middle']:.3f}</td>" in part and f"{last['contrast']:.3f} ± {last['stderr']:.3f}" in part
+    assert "<td>neox-small 64x3 decoder</td><td>all</td>" in part
+    assert (
+        f"{last['middle']:.3f}</td>" in part
+        and f"{last['contrast']:.3f} ({last['contrast_low']:.3f} to " in part
+    )
     assert "no value" not in part  # a column that says nothing
     part = html[html.index('id="dimension_over_training"') : html.index('id="cost"')]
     assert "repeated steps 0" in part and "<td>twonn, 0.2</td>" in part and "<td>mom</td>" in part
@@ -245,15 +266,15 @@ def test_summaries_are_printed_in_the_part_they_belong_to(svgs):
 
 def test_a_summary_in_print_has_few_columns_and_says_why_a_row_has_no_value(svgs):
     """At a width of 1,200 pixels a page has room for about ten short columns."""
-    single = TABLES["anisotropy"].with_columns(mean=pl.when(pl.col("suite") != "minilm").then("mean"))
+    single = synthetic_tables.missing(TABLES["anisotropy"], pl.col("suite") == "minilm")
     for name, table in (
         ("anisotropy_bells", summaries.bells(single)),
         ("dimension_over_training", summaries.training_shapes(TABLES["intrinsic_dimension"])),
     ):
         assert len(report.summary(name, table).rows.columns) <= 8
     rows = report.summary("anisotropy_bells", summaries.bells(single)).rows
-    missing = rows.filter(model="minilm l6")
-    assert missing["contrast"].null_count() == missing.height
+    missing = rows.filter(model="minilm l6 encoder")
+    assert missing["contrast (range)"].null_count() == missing.height
     assert missing["no value"][0].startswith("no value in the middle third")
 
 

@@ -41,6 +41,7 @@ rule figure:
         mem_mb=more(2000),
         runtime=more(15),
     params:
+        choices=lambda wildcards: FIGURES[wildcards.figure].choices(STUDY),
         code=code("figure"),
     script:
         "../../scripts/figure.py"
@@ -109,6 +110,7 @@ rule write_report:
     params:
         title=STUDY.title,
         read=read_files(),
+        choices={name: FIGURES[name].choices(STUDY) for name in DRAWN},
         code=code("report"),
     script:
         "../../scripts/report.py"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from lmshape.summaries import over_layers
+from lmshape.summaries import over_layers, without_doubt
 
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
@@ -74,14 +74,14 @@ def anisotropy_by_checkpoint(table: pl.DataFrame) -> pl.DataFrame:
     return _layers(rows, "step")
 
 
-def intrinsic_dimension_by_depth(table: pl.DataFrame) -> pl.DataFrame:
-    """TwoNN by relative depth, all positions and without the first; final checkpoints."""
-    return _layers(final(_twonn(table)))
+def intrinsic_dimension_by_depth(table: pl.DataFrame, fraction: float) -> pl.DataFrame:
+    """TwoNN at one fraction by relative depth, all positions and without the first; final checkpoints."""
+    return _layers(final(table.filter(estimator="twonn", fraction=fraction)))
 
 
-def intrinsic_dimension_by_step(table: pl.DataFrame) -> pl.DataFrame:
-    """TwoNN averaged over layers at every training step."""
-    return _over_layers(_with_steps(_twonn(table.filter(positions="all"))))
+def intrinsic_dimension_by_step(table: pl.DataFrame, fraction: float) -> pl.DataFrame:
+    """TwoNN at one fraction averaged over layers at every training step."""
+    return _over_layers(_with_steps(table.filter(positions="all", estimator="twonn", fraction=fraction)))
 
 
 def intrinsic_dimension_estimators(table: pl.DataFrame) -> pl.DataFrame:
@@ -129,9 +129,18 @@ def _cost(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
 
 
 def facts(rows: pl.DataFrame) -> dict[str, str]:
-    """What a caption may state about the plotted rows: field -> "240", "1 to 3", or words where none is recorded."""
+    """What a caption may state about the plotted rows: field -> "240", "1 to 3", or words where none is recorded.
+
+    `doubts` is a sentence of its own, or nothing.
+    """
     fields = ("queries", "pairs", "seeds", "batches", "batch_size", "layers", "fraction")
-    return {field: _range(rows, field) for field in fields}
+    return {field: _range(rows, field) for field in fields} | {"doubts": _doubts(rows)}
+
+
+def _doubts(rows: pl.DataFrame) -> str:
+    count = rows["doubtful"].sum() if "doubtful" in rows.columns else 0
+    values = "1 value of a layer is" if count == 1 else f"{count:,} values of layers are"
+    return f" Left out: {values} in doubt, as too many vectors have a near twin." if count else ""
 
 
 def _range(rows: pl.DataFrame, column: str) -> str:
@@ -139,12 +148,6 @@ def _range(rows: pl.DataFrame, column: str) -> str:
         return "an unrecorded number of"
     low, high = rows[column].min(), rows[column].max()
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
-def _twonn(table: pl.DataFrame) -> pl.DataFrame:
-    """TwoNN's rows at the largest fraction that was fitted: Facco's choice where a study has several."""
-    rows = table.filter(estimator="twonn")
-    return rows.filter(pl.col("fraction") == pl.col("fraction").max())
 
 
 def final(rows: pl.DataFrame) -> pl.DataFrame:
@@ -186,7 +189,9 @@ def _layers(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """One row per layer, averaged over seeds, with its relative depth: 0 at layer 0, 1 at the last."""
     keys = ["suite", "parameters", "size", "stack", "positions", *keys, "layer"]
     counts = [pl.col(name).max() for name in ("batches", "batch_size", "fraction") if name in rows.columns]
-    rows = _mean(rows, keys, "mean", *counts)
+    if "doubt" in rows.columns:
+        counts.append(pl.col("doubt").count().alias("doubtful"))
+    rows = _mean(without_doubt(rows), keys, "mean", *counts)
     last = pl.col("layer").max().over("stack", "suite", "size")
     return rows.with_columns(depth=pl.col("layer") / last)
 
@@ -194,7 +199,8 @@ def _layers(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
 def _over_layers(rows: pl.DataFrame) -> pl.DataFrame:
     """Averages over those layers that have a value at every training step: see `over_layers`."""
     keys = ["suite", "parameters", "size", "stack", "estimator", "fraction"]
-    averages = over_layers(_present(rows, "mean"), keys)
+    _present(without_doubt(rows), "mean")
+    averages = over_layers(rows, keys).drop("by_batch")
     if averages["mean"].null_count() == averages.height:
         raise NoData("no layer has a value at every training step")
     return averages.sort(*keys, "step")

@@ -5,11 +5,13 @@ behind a figure are chosen by the function of its name in `lmshape.report.figure
 `lmshape.report.figures`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from lmshape.report import figure_needs as needs
 from lmshape.report.figure_needs import Need
+from lmshape.study.config import Study
 from lmshape.study.grid import Grid
 
 
@@ -17,8 +19,8 @@ from lmshape.study.grid import Grid
 class Figure:
     """One figure: the table it reads, what else it needs of a study, the question it answers and its words.
 
-    `caption` may hold the fields that `lmshape.report.figure_data.facts` fills in from the plotted rows, as
-    {queries}.
+    `choices` are what its functions take of the study beside the table, as keyword arguments. `caption` may hold the
+    fields that `lmshape.report.figure_data.facts` fills in from the plotted rows, as {queries}.
     """
 
     table: str
@@ -26,6 +28,11 @@ class Figure:
     question: str
     title: str
     caption: str
+    choices: Callable[[Study], dict[str, Any]] = lambda study: {}
+
+
+def _fraction(study: Study) -> dict[str, Any]:
+    return {"fraction": study.intrinsic_dimension.drawn_fraction}
 
 
 @dataclass(frozen=True)
@@ -101,17 +108,16 @@ SUMMARIES: dict[str, Summary] = {
     "anisotropy_bells": Summary(
         "layers",
         "How bell-shaped each profile is",
-        "Mean anisotropy in the middle third of the layers, at the ends, and the difference (contrast) with its "
-        "standard error over batches; peak depth is where the highest layer lies, 0 (first) to 1 (last), with the "
-        "range that holds it in at least 95 of 100 repetitions of the noise. A bell has a contrast well above its "
-        "standard error. Final checkpoints.",
+        "Mean anisotropy in the middle third of the layers, at the ends, and the difference (contrast); peak depth "
+        "is where the highest layer lies, 0 (first) to 1 (last). The range of a contrast holds the true one in 95 of "
+        "100 repetitions with other texts, that of a peak in at least as many. A bell has a contrast whose range is "
+        "above zero. Final checkpoints.",
         {
-            "model": "{suite} {size}",
-            "stack": "{stack}",
+            "model": "{suite} {size} {stack}",
             "positions": "{positions}",
             "middle": "{middle:.3f}",
             "ends": "{ends:.3f}",
-            "contrast": "{contrast} ± {stderr}",
+            "contrast (range)": "{contrast:.3f} ({contrast_low:.3f} to {contrast_high:.3f})",
             "peak depth (range)": "{peak_depth:.2f} ({peak_low:.2f} to {peak_high:.2f})",
             "no value": "{reason}",
         },
@@ -119,14 +125,13 @@ SUMMARIES: dict[str, Summary] = {
     "dimension_over_training": Summary(
         "training",
         "Whether and when the dimension rises and falls",
-        "Of the intrinsic dimension averaged over the layers with a value at every step: the step of its peak, with "
-        "the range that holds it in at least 95 of 100 repetitions of the noise; how far it rises to it and falls "
-        "from it, with standard errors. "
-        "Chance is how often noise alone would show as much of both. Repeated steps serve the weights of "
-        "another step.",
+        "Of the intrinsic dimension averaged over the layers with a plain value at every step: the step of its peak, "
+        "with the range that holds it in at least 95 of 100 repetitions with other texts; how far it rises to it and "
+        "falls from it, with standard errors. Chance is how often, at most, a dimension that only rises, only falls "
+        "or does neither would seem to do both as surely: below 0.05, it rises and falls. Repeated steps serve the "
+        "weights of another step.",
         {
-            "model": "{suite} {size}",
-            "stack": "{stack}",
+            "model": "{suite} {size} {stack}",
             "positions": "{positions}",
             "estimator": "{estimator}, {fraction}",
             "layers": "{layers}",
@@ -140,10 +145,10 @@ SUMMARIES: dict[str, Summary] = {
     ),
 }
 
-_MEANS = "Lines: mean over {batches} batches of {batch_size} token vectors. "
+_MEANS = "Lines: mean over {batches} batches of {batch_size} token vectors; no two share a text. "
 _DEVIATION = "Bands: one standard deviation over batches on each side."
 _DEVIATION_OF_SHARE = _DEVIATION[:-1] + ", also where that is beyond 0 or 1."
-_LAYER_ERROR = "Bars: standard error of a layer's value, averaged over layers, on each side."
+_LAYER_ERROR = "Bars: one standard error of the average on each side."
 
 FIGURES: dict[str, Figure] = {
     "retrieval_by_width": Figure(
@@ -227,7 +232,8 @@ FIGURES: dict[str, Figure] = {
         caption="A line per model, final checkpoints; TwoNN fitted on the smallest {fraction} of the distance "
         "ratios, equal vectors removed. Top: all token positions. Bottom: without each sequence's first token. "
         + _MEANS
-        + "Bands: one standard error on each side.",
+        + "Bands: one standard error on each side.{doubts}",
+        choices=_fraction,
     ),
     "pretraining_loss": Figure(
         table="pretraining",
@@ -263,7 +269,8 @@ FIGURES: dict[str, Figure] = {
         caption="A panel per suite, a line per size. TwoNN fitted on the smallest {fraction} of the distance ratios, "
         "all token positions; average over {layers} layers. "
         + _LAYER_ERROR
-        + " Bands: lowest to highest layer.",
+        + " Bands: lowest to highest layer.{doubts}",
+        choices=_fraction,
     ),
     "intrinsic_dimension_estimators": Figure(
         table="intrinsic_dimension",
@@ -272,7 +279,7 @@ FIGURES: dict[str, Figure] = {
         title="The same average by different estimators",
         caption="A panel per model, a line per estimator; all token positions; average over {layers} layers. TwoNN "
         "is followed by the fraction of the distance ratios it is fitted on; MADA: manifold-adaptive dimension "
-        "estimation; MoM: method of moments. " + _LAYER_ERROR,
+        "estimation; MoM: method of moments. " + _LAYER_ERROR + "{doubts}",
     ),
     "cost_by_rule": Figure(
         table="benchmarks",

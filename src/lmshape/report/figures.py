@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,15 +34,18 @@ DIMENSION_LABEL = "Intrinsic dimension"
 Drawing = Callable[[pl.DataFrame], Figure]
 
 
-def _figure(select: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Drawing], Drawing]:
-    """Let a function that draws rows take the whole table, in the shared style, and say so where there is no data."""
+def _figure(select: Callable[..., pl.DataFrame]) -> Callable[[Drawing], Callable[..., Figure]]:
+    """Let a function that draws rows take the whole table, in the shared style, and say so where there is no data.
 
-    def decorate(draw: Drawing) -> Drawing:
+    It takes the choices of the figure, too, as `select` does.
+    """
+
+    def decorate(draw: Drawing) -> Callable[..., Figure]:
         @wraps(draw)
-        def drawn(table: pl.DataFrame) -> Figure:
+        def drawn(table: pl.DataFrame, **choices: Any) -> Figure:
             with style.styled():
                 try:
-                    return draw(select(table))
+                    return draw(select(table, **choices))
                 except NoData as reason:
                     return style.blank(str(reason))
 

@@ -7,6 +7,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -45,14 +46,20 @@ class Plot:
 
 
 def render(
-    tables: Mapping[str, pl.DataFrame], figures: Mapping[str, str | Path], provenance: Provenance
+    tables: Mapping[str, pl.DataFrame],
+    figures: Mapping[str, str | Path],
+    provenance: Provenance,
+    choices: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """The page: `tables` by name; `figures` as name -> SVG file, in any order; returns HTML."""
+    """The page: `tables` by name; `figures` as name -> SVG file, in any order, with their `choices`; returns HTML."""
     drawn = [name for name in FIGURES if name in figures]
     frames = [table for name, table in tables.items() if name != "benchmarks"]  # what was measured
     return _environment().get_template(TEMPLATE).render(
         questions=QUESTIONS,
-        plots=[plot(number, name, tables, figures[name]) for number, name in enumerate(drawn, start=1)],
+        plots=[
+            plot(number, name, tables[FIGURES[name].table], figures[name], choices.get(name, {}))
+            for number, name in enumerate(drawn, start=1)
+        ],
         summaries={name: summary(name, tables[name]) for name in SUMMARIES if name in tables},
         summary_words=SUMMARIES,
         models=models(frames),
@@ -62,6 +69,7 @@ def render(
         tables=tables,
         height=sum(table.height for table in frames),
         missing=[gap for name, table in tables.items() for gap in gaps(name, table)],
+        doubtful=[doubt for name, table in tables.items() for doubt in doubts(name, table)],
         pruned=pl.DataFrame(provenance.pruned, schema=["combination", "reason"], orient="row"),
         absent=absent(drawn),
         provenance=provenance,
@@ -80,11 +88,11 @@ def _environment() -> Environment:
     return page
 
 
-def plot(number: int, name: str, tables: Mapping[str, pl.DataFrame], svg: str | Path) -> Plot:
+def plot(number: int, name: str, table: pl.DataFrame, svg: str | Path, choices: Mapping[str, Any]) -> Plot:
     """One figure with its caption and the rows it shows; where it shows none, the caption says why."""
     entry = FIGURES[name]
     try:
-        rows = getattr(figure_data, name)(tables[entry.table])
+        rows = getattr(figure_data, name)(table, **choices)
         caption = entry.caption.format(**figure_data.facts(rows))
     except NoData as reason:
         rows, caption = pl.DataFrame(), f"No data: {reason}."
@@ -153,9 +161,19 @@ def gaps(name: str, table: pl.DataFrame) -> list[dict]:
     empty = table.filter(pl.col(value).is_null())
     reason = pl.col("reason") if "reason" in table.columns else pl.lit(None, pl.String)
     empty = empty.with_columns(reason.cast(pl.String).fill_null("no reason recorded").alias("reason"))
+    return by_reason(name, empty, "reason")
+
+
+def doubts(name: str, table: pl.DataFrame) -> list[dict]:
+    """The values of a table that are no plain numbers, as its `doubt` says, like `gaps`."""
+    return by_reason(name, table.drop_nulls("doubt"), "doubt") if "doubt" in table.columns else []
+
+
+def by_reason(name: str, table: pl.DataFrame, column: str) -> list[dict]:
+    """The rows of a table by what a column says of them: how many, and which (the first few)."""
     keys = [key for key in KEYS if key in table.columns]
     found = []
-    for (why,), rows in empty.group_by("reason", maintain_order=True):
+    for (why,), rows in table.group_by(column, maintain_order=True):
         cells = [", ".join(f"{key} {cell(x)}" for key, x in zip(keys, row, strict=True) if x is not None)
                  for row in rows.select(keys).head(CELLS).iter_rows()]  # fmt: skip
         found.append({"table": name, "reason": why, "count": rows.height, "cells": cells})
