@@ -17,7 +17,7 @@ from huggingface_hub import errors as theirs
 from safetensors.numpy import save_file
 from test_hub import Worker, worker
 
-from lmshape.errors import LmshapeError
+from lmshape.errors import LmshapeError, may_pass
 from lmshape.inputs import hub_errors
 
 
@@ -197,6 +197,13 @@ def test_every_error_of_the_client_becomes_one_line(error, said):
     assert (
         message.startswith("owner/model at step3, config.json: ") and said in message and "\n" not in message
     )
+
+
+def test_what_arrived_in_part_is_worth_another_attempt():
+    for error, again in ((OSError("Consistency check failed: size 3"), True), (OSError("else"), False)):
+        with pytest.raises(hub_errors.HubError) as found, hub_errors.named("owner/model", None):
+            raise error
+        assert may_pass(found.value) == again
 
 
 def test_what_lmshape_says_itself_is_not_said_anew():

@@ -110,6 +110,12 @@ def test_a_folder_that_may_not_be_looked_into_is_named(model, monkeypatch):
         local_models.files(model)
 
 
+def test_a_file_whose_download_is_not_finished_is_named(model):
+    (model / "model.safetensors.aria2").touch()
+    with pytest.raises(LmshapeError, match="model.safetensors: its download is not finished"):
+        local_models.files(model)
+
+
 def test_a_link_to_a_file_that_went_is_named_with_where_it_led(model):
     (model / "tokenizer.json").unlink()
     (model / "tokenizer.json").symlink_to("../blobs/gone")

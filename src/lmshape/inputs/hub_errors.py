@@ -28,11 +28,18 @@ from lmshape.errors import LmshapeError, chain, in_short
 
 LOG_IN = "log in with `hf auth login` or set HF_TOKEN to a token"
 SHOWN = 300  # characters of the client's own words
+CUT_SHORT = "Consistency check failed"  # the client, of a file that has another length than the hub says
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class HubError(LmshapeError):
     """A repository, revision or file that the hub does not have, or does not give."""
+
+
+class Interrupted(HubError):
+    """A file that did not arrive as it is; another attempt may get it."""
+
+    short = True
 
 
 @contextmanager
@@ -47,7 +54,8 @@ def named(repository: str, revision: str | None, file: str | None = None) -> Ite
         raise
     except Exception as error:
         asked = repository + (f" at {revision}" if revision else "") + (f", {file}" if file else "")
-        raise HubError(f"{asked}: {said(error)}") from error
+        kind = Interrupted if CUT_SHORT in str(error) else HubError
+        raise kind(f"{asked}: {said(error)}") from error
 
 
 def said(error: BaseException) -> str:

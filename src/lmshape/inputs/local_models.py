@@ -20,7 +20,7 @@ def files(path: Path) -> list[Path]:
     """The files of the model at `path`, by name; what else a folder holds, such as an optimizer's state, is none.
 
     `path` is a folder or a GGUF file. Raises CheckpointError where no model is, and StandInError where a file of it
-    is a link to nothing.
+    is not there in whole.
     """
     if path.is_dir():
         names = _names(path)
@@ -35,7 +35,7 @@ def files(path: Path) -> list[Path]:
             f"{path}: no model: give a folder in transformers' layout, or a GGUF file, whose name ends in .gguf"
         )
     for part in parts:
-        stand_ins.refuse_link_to_nothing(part)
+        stand_ins.refuse_absent(part)
     return parts
 
 

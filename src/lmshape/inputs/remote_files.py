@@ -13,7 +13,7 @@ import httpx2
 from huggingface_hub import constants, hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_backoff, http_stream_backoff
 
-from lmshape.inputs.hub_errors import HubError, named
+from lmshape.inputs.hub_errors import HubError, Interrupted, named
 
 BLOCK = 2**18  # bytes that a small read takes: a header or so; tables are read in larger pieces
 EXTENT = re.compile(r"bytes \d+-\d+/(\d+)")
@@ -21,12 +21,6 @@ EXTENT = re.compile(r"bytes \d+-\d+/(\d+)")
 
 class NoRanges(HubError):
     """A server that gives files whole or not at all."""
-
-
-class Interrupted(HubError):
-    """A file of which a part did not arrive as it was; another attempt may get it."""
-
-    short = True
 
 
 def open_remote(repository: str, commit: str, name: str) -> BinaryIO:
@@ -73,7 +67,8 @@ class RemoteFile(RawIOBase):
         with named(*self.asked):
             response = http_backoff("GET", self.url, **_range(first, last))
             hf_raise_for_status(response)
-        if (self._whole(response), response.headers.get("ETag")) != (self.size, self.etag):
+        self.etag = self.etag or response.headers.get("ETag")  # which not all servers of a network give
+        if (self._whole(response), response.headers.get("ETag", self.etag)) != (self.size, self.etag):
             raise Interrupted("{} at {}, {}: changed while it was read; run again".format(*self.asked))
         if len(response.content) != last - first + 1:
             raise Interrupted("{} at {}, {}: a part of it did not arrive; run again".format(*self.asked))

@@ -7,6 +7,7 @@ from lmshape.errors import LmshapeError
 
 BEGINNING = 512  # bytes of a file that tell
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+ARIA2 = ".aria2"  # what aria2 keeps beside a file, which has its full length from the beginning, until it is whole
 PAGES = (b"<!doctype html", b"<html", b"<?xml")
 
 
@@ -37,12 +38,14 @@ def refuse_file(path: Path) -> None:
     refuse(path, beginning)
 
 
-def refuse_link_to_nothing(path: Path) -> None:
-    """StandInError for a link whose target is not there."""
+def refuse_absent(path: Path) -> None:
+    """StandInError for a link whose target is not there, and for a file that is still on its way."""
     try:
         path.stat()
     except OSError as error:
         raise unreadable(path, error) from error
+    if os.path.exists(f"{path}{ARIA2}"):
+        raise StandInError(f"{path}: its download is not finished, as {path.name}{ARIA2} shows; finish it")
 
 
 def unreadable(path: str | Path, error: OSError) -> StandInError:
