@@ -156,6 +156,13 @@ def test_an_adapter_alone_is_named_with_the_model_that_it_is_of(tmp_path, others
     assert "it is an adapter (LORA) of owner/base, and no model" in refused(tmp_path)
 
 
+def test_what_cannot_be_read_of_an_adapter_is_not_the_models_fault(every_form, tmp_path):
+    folder = having(every_form, tmp_path / "model", {"model.safetensors"})
+    (folder / "adapter_config.json").write_text("{")
+    said = model_files.passed_over(folder, [path.name for path in folder.iterdir()])
+    assert said == [f"{folder}: what is read is the model alone; an adapter beside it is not applied"]
+
+
 def test_a_folder_of_sentence_transformers_points_to_the_one_inside(tmp_path):
     (tmp_path / "modules.json").write_text("[]")
     (tmp_path / "0_Transformer").mkdir()
@@ -173,6 +180,8 @@ def test_a_folder_of_sentence_transformers_points_to_the_one_inside(tmp_path):
         (["a-Q4-00001-of-00002.gguf", "a-Q4-00002-of-00002.gguf", "a-Q8.gguf"],
          "several GGUF models: give the path of a-Q4-00001-of-00002.gguf or a-Q8.gguf"),
         (["a-00001-of-00001.gguf", "a-00001-of-00002.gguf"], "several GGUF models"),
+        (["a-00001-of-00000.gguf"], ["a-00001-of-00000.gguf"]),
+        (["a-00003-of-00002.gguf"], ["a-00003-of-00002.gguf"]),
     ],
 )  # fmt: skip
 def test_a_folder_of_gguf_files_is_one_model_or_names_them(tmp_path, names, found):

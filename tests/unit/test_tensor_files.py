@@ -54,6 +54,7 @@ def refused_by_its_authors(path: Path) -> bool:
         ({"a": F32 | {"shape": [2, 3]}, "b": F16}, "a takes 24 bytes"),
         ({"a": F32 | {"dtype": "F16"}, "b": F16}, "a takes 24 bytes"),
         ({"a": F32, "b": F16 | {"shape": []}}, "b takes 2 bytes (one numbers, F16)"),
+        ({"a": F32 | {"shape": [10**200, 10**200]}, "b": F16}, "a takes 4000"),
         ({"a": F32, "b": F16 | {"data_offsets": [46, 56]}}, "b lies from 46 to 56: it overlaps"),
         ({"a": F32, "b": F32}, "b lies from 0 to 48: it overlaps"),
         ({"b": F16}, "b lies from 48 to 58: it leaves a gap"),
@@ -182,7 +183,11 @@ def test_a_storage_of_another_size_than_the_pickle_says_is_refused(torch_zip):
 def test_a_tensor_that_reaches_out_of_its_storage_is_refused(torch_zip, shape, stride, offset):
     class Forged:
         def __reduce__(self):
-            storage = torch.from_numpy(TABLE.copy()).storage()
+            storage = torch.storage.TypedStorage(
+                wrap_storage=torch.from_numpy(TABLE.copy()).untyped_storage(),
+                dtype=torch.float32,
+                _internal=True,
+            )
             return torch._utils._rebuild_tensor_v2, (storage, offset, shape, stride, False, {})
 
     torch.save({"a": Forged()}, torch_zip)

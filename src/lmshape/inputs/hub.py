@@ -163,9 +163,7 @@ def _cached(repo: str, revision: str) -> Revision:
     snapshot = Path(config).parent
 
     def copy(name: str, folder: Path) -> None:
-        stand_ins.refuse_file(
-            snapshot / name
-        )  # its links can lead to what was never fetched, or cleared away
+        stand_ins.refuse_file(snapshot / name)  # a link, and what it leads to may have been cleared away
         shutil.copyfile(snapshot / name, folder / name)
 
     return Revision(

@@ -27,9 +27,8 @@ WEIGHT_FILES = (
     "pytorch_model.bin.index.json",
 )
 SHARD = re.compile(r"(pytorch_)?model-\d+-of-\d+\.(safetensors|bin)")
-ANY_WEIGHTS = re.compile(
-    r".*\.(safetensors|bin|pt|pth|ckpt|h5|msgpack|onnx|gguf|npz)(\.index\.json)?", re.IGNORECASE
-)
+ENDINGS = "safetensors|bin|pt|pth|ckpt|h5|msgpack|onnx|gguf|npz"  # of weights, whoever reads them
+ANY_WEIGHTS = re.compile(rf".*\.({ENDINGS})(\.index\.json)?", re.IGNORECASE)
 GGUF_PART = re.compile(r"(?P<model>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 NAMED_WEIGHTS = "transformers_weights"  # the key of a configuration that names another file
 SHOWN = 10  # names in a message
@@ -126,15 +125,13 @@ def gguf(root: str | Path, names: Collection[str]) -> list[str]:
 
     CheckpointError names the files of several.
     """
-    files = sorted((name for name in names if name.endswith(".gguf")), reverse=True)
-    models = {
-        GGUF_PART.sub(r"\g<model>-of-\g<count>", name): name for name in files
-    }  # -> the first file of each
-    if len(models) > 1:
-        raise CheckpointError(
-            f"{root}: several GGUF models: give the path of {' or '.join(sorted(models.values()))}"
-        )
-    return [part.name for name in models.values() for part in gguf_parts(Path(root) / name)]
+    first_of: dict[str, str] = {}  # what the names of a model's files share -> the first of them
+    for name in sorted(name for name in names if name.endswith(".gguf")):
+        first_of.setdefault(GGUF_PART.sub(r"\g<model>-of-\g<count>", name), name)
+    if len(first_of) > 1:
+        several = " or ".join(sorted(first_of.values()))
+        raise CheckpointError(f"{root}: several GGUF models: give the path of {several}")
+    return [part.name for name in first_of.values() for part in gguf_parts(Path(root) / name)]
 
 
 def gguf_model(folder: Path) -> Path | None:
@@ -168,9 +165,9 @@ def gguf_parts(path: str | Path) -> list[Path]:
     """
     path = Path(path)
     named = GGUF_PART.fullmatch(path.name)
-    if not named:
+    count = int(named["count"]) if named else 0
+    if not named or not 1 <= int(named["number"]) <= count:
         return [path]
-    count = int(named["count"])
     parts = [
         path.with_name(f"{named['model']}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1)
     ]
@@ -215,5 +212,8 @@ def _held(root: str | Path, names: Collection[str], opener: Opener) -> str:
 
 
 def _adapter(root: str | Path, opener: Opener) -> str:
-    said = read_json(root, ADAPTER, opener)
+    try:
+        said = read_json(root, ADAPTER, opener)
+    except LmshapeError:  # it is not read for anything else
+        return "an adapter"
     return f"an adapter ({said.get('peft_type')}) of {said.get('base_model_name_or_path')}"

@@ -28,7 +28,7 @@ BITS = {dtype: bits for bits, dtypes in TYPES_BY_BITS.items() for dtype in dtype
 def tensors(path: str, file: BinaryIO, opener: Opener) -> dict[str, Tensor]:
     """Name -> `Tensor`; CheckpointError names the file and the tensor of a header that cannot be true."""
     entries, _, begin = header(path, file)
-    _require_consistent(path, entries, _size(file) - begin)
+    _require_consistent(path, entries, file.seek(0, os.SEEK_END) - begin)
 
     def tensor(name: str, entry: dict[str, Any]) -> Tensor:
         shape, stored = tuple(entry["shape"]), entry["dtype"]
@@ -64,10 +64,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def _size(file: BinaryIO) -> int:
-    return file.seek(0, os.SEEK_END)
-
-
 def _require_consistent(path: str, entries: dict[str, Any], size: int) -> None:
     """CheckpointError unless the tensors fill the `size` bytes after the header, each once, as their shapes say."""
     for name, entry in entries.items():
@@ -92,10 +88,12 @@ def _require_consistent(path: str, entries: dict[str, Any], size: int) -> None:
 def _fault(dtype: str, shape: list[int], data_offsets: list[int], end: int) -> str | None:
     """What is wrong with where a tensor lies, given where the bytes of the one before it end."""
     first, last = data_offsets
-    wanted = math.prod(shape) * BITS[dtype] / 8 if dtype in BITS else last - first
-    if wanted != last - first:
+    bits = math.prod(shape) * BITS[dtype] if dtype in BITS else 8 * (last - first)
+    if bits != 8 * (last - first):
         numbers = " x ".join(map(str, shape)) or "one"
-        return f"takes {wanted:.0f} bytes ({numbers} numbers, {dtype}), and is said to lie from {first} to {last}"
+        return (
+            f"takes {bits // 8} bytes ({numbers} numbers, {dtype}), and is said to lie from {first} to {last}"
+        )
     if first != end:
         fault = "overlaps the tensor before it" if first < end else "leaves a gap after the tensor before it"
         return f"lies from {first} to {last}: it {fault}, whose end is {end}"

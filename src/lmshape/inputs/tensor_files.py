@@ -28,7 +28,7 @@ def tensors(path: str | Path, opener: Opener = open) -> dict[str, Tensor]:
     with opened as file:
         start = file.read(stand_ins.BEGINNING)
         stand_ins.refuse(path, start)
-        if start[:4] == b"PK\x03\x04":
+        if start[:4] == torch_files.ZIP:
             return torch_files.zip_tensors(path, file, opener)
         if start[8:9] == b"{":
             return safetensors_files.tensors(path, file, opener)

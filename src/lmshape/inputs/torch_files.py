@@ -19,10 +19,11 @@ from lmshape.inputs.tensors import NUMPY_DTYPES, PIECE, CheckpointError, Opener,
 
 log = logging.getLogger(__name__)
 
+ZIP = b"PK\x03\x04"  # the first bytes of a zip, and of each record in it
 STREAM = b"\x80"  # the first byte of a pickle
 LOCAL_HEADER = struct.Struct(
-    "<28xH"
-)  # before a record's name in a zip; it ends with the length of its padding
+    "<4s24xH"
+)  # what lies before a record's name in a zip: a mark, .., length of padding
 STORAGES = {  # type, and bytes of one number
     "DoubleStorage": ("float64", 8),
     "FloatStorage": ("float32", 4),
@@ -66,10 +67,9 @@ class _Window:
     def inside(self) -> bool:
         """Whether it is a window on its storage at all."""
         counts = (self.offset, *self.shape, *self.stride)
-        whole = all(type(count) is int and count >= 0 for count in counts) and len(self.shape) == len(
-            self.stride
-        )
-        return whole and self.offset + self.span <= self.storage.numbers
+        if not all(type(count) is int and count >= 0 for count in counts):
+            return False
+        return len(self.shape) == len(self.stride) and self.offset + self.span <= self.storage.numbers
 
 
 def _rebuilt(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> _Window:
@@ -103,10 +103,8 @@ def zip_tensors(path: str, file: BinaryIO, opener: Opener) -> dict[str, Tensor]:
     with reported_as(CheckpointError, what, "fetch it again"):  # zipfile can raise anything about one
         archive = zipfile.ZipFile(file)
         records = archive.namelist()
-        root = next((name for name in records if name.endswith("/data.pkl")), "data.pkl").removesuffix(
-            "data.pkl"
-        )
-        pickled = archive.read(f"{root}data.pkl")
+        index = next((name for name in records if name.endswith("/data.pkl")), "data.pkl")
+        root, pickled = index.removesuffix("data.pkl"), archive.read(index)
         swapped = f"{root}byteorder" in records and archive.read(f"{root}byteorder") == b"big"
 
     def tensor(name: str, window: _Window) -> Tensor:
@@ -136,13 +134,10 @@ def _windows(path: str, pickled: bytes) -> dict[str, _Window]:
 
 def _only_tensors(path: str, state: Any, kind: type) -> dict[str, Any]:
     """The tensors of a dictionary; CheckpointError where there are none, which names what it has instead."""
-    found = (
-        {name: part for name, part in state.items() if isinstance(part, kind)}
-        if isinstance(state, dict)
-        else {}
-    )
+    parts = state if isinstance(state, dict) else {}
+    found = {name: part for name, part in parts.items() if isinstance(part, kind)}
     if not found:
-        held = ", ".join(map(str, state)) if isinstance(state, dict) else type(state).__name__
+        held = ", ".join(map(str, parts)) if isinstance(state, dict) else type(state).__name__
         raise CheckpointError(
             f"{path}: no tensors under names of their own; it holds {held[:200] or 'nothing'}: save the model's "
             "state_dict alone"
@@ -174,15 +169,13 @@ def _start(path: str, opener: Opener, record: zipfile.ZipInfo) -> int:
     name = record.orig_filename.encode()
     with opener(path, "rb") as file:
         file.seek(record.header_offset)
-        header = file.read(LOCAL_HEADER.size + len(name))
-    if len(header) < LOCAL_HEADER.size + len(name) or (header[:4], header[LOCAL_HEADER.size :]) != (
-        b"PK\x03\x04",
-        name,
-    ):
+        header, named = file.read(LOCAL_HEADER.size), file.read(len(name))
+    mark, padding = LOCAL_HEADER.unpack(header) if len(header) == LOCAL_HEADER.size else (b"", 0)
+    if (mark, named) != (ZIP, name):
         raise CheckpointError(
             f"{path}: {record.filename} is not where the zip's directory has it; fetch it again"
         )
-    return record.header_offset + len(header) + LOCAL_HEADER.unpack(header[: LOCAL_HEADER.size])[0]
+    return record.header_offset + len(header) + len(named) + padding
 
 
 def _through(window: _Window, numbers: np.ndarray) -> np.ndarray:
