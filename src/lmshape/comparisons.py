@@ -29,8 +29,8 @@ def compare_sizes(
 def compare(first: pl.DataFrame, second: pl.DataFrame, resamples: int) -> dict[str, Any]:
     """How much better the first's mean is than the second's, over the same queries in the same order.
 
-    Returns difference; low and high, which bound the middle 95 % of it over resampled queries; probability, the
-    share of resamples in which the first is better; queries; and reason, where they are None: there is but one
+    Returns difference; low and high, between which it lies over all queries like these; probability, the share of
+    resamples in which the first is better (see `lmshape.numerics.bootstrap`); queries; and reason, where they are None: there is but one
     query, or one of the two tables could not be scored, which leaves it without queries.
     """
     row = dict.fromkeys(("difference", "low", "high", "probability"))

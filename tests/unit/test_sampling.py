@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from lmshape.errors import LmshapeError
 from lmshape.models.sampling import cut, deal, draw
@@ -74,6 +75,29 @@ def test_batches_differ_in_tokens_by_no_more_than_the_longest_text(lengths, batc
     batch_of = deal(np.array(lengths), batches, np.random.default_rng(seed))
     totals = np.bincount(batch_of, weights=lengths, minlength=batches)
     assert totals.max() - totals.min() <= max(lengths)
+
+
+def test_the_error_of_a_mean_over_batches_is_that_of_other_texts():
+    """Tokens of one text are alike. Were positions dealt at random, batches would all be of the same texts."""
+    rng = np.random.default_rng(0)
+    lengths = np.array([30, 400, 120, 250, 60, 300, 90, 200, 150, 350, 80, 220, 170, 260, 40, 310])
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    means, errors, mixed = [], [], []
+    for seed in range(400):
+        values = np.repeat(rng.standard_normal(len(lengths)), lengths) + 0.5 * rng.standard_normal(bounds[-1])
+        found = cut(np.arange(bounds[-1]), bounds, length=20, tokens=1200, seed=seed, batches=4)
+        sample = draw([len(sequence) for sequence in found.sequences], 200, seed, found.batches)
+        drawn = values[
+            [found.sequences[s][p] for s, p in zip(sample.sequences, sample.positions, strict=True)]
+        ]
+        batches = np.array([drawn[sample.batches == batch].mean() for batch in range(4)])
+        means.append(batches.mean())
+        errors.append(batches.std(ddof=1) / 2)
+        mixed.append(rng.permutation(drawn)[:800].reshape(4, 200).mean(axis=1).std(ddof=1) / 2)
+    scatter, reported = np.std(means), np.sqrt(np.mean(np.square(errors)))
+    assert reported == pytest.approx(scatter, rel=0.15) and np.sqrt(np.mean(np.square(mixed))) < scatter / 3
+    t = np.abs(means) / errors
+    assert np.mean(t < stdtrit(3, 0.975)) == pytest.approx(0.95, abs=0.02)
 
 
 def test_fewer_texts_than_batches_are_refused_with_the_keys_to_change():
