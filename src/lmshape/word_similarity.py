@@ -99,8 +99,8 @@ def _count_words(words: Sequence[str], tokenizer: Any) -> tuple[csr_array, np.nd
     bounds = np.cumsum([0, *map(len, found)])
     counts = tokens.count_ids(np.concatenate(found), bounds, tokens.largest_id(tokenizer) + 1)
     known = counts.sum(axis=1) > 0
-    if tokenizer.unk_token_id is not None:
-        known &= counts[:, [tokenizer.unk_token_id]].toarray()[:, 0] == 0
+    unknown = np.array(sorted(tokens.unknown_ids(tokenizer)), dtype=int)
+    known &= counts[:, unknown].sum(axis=1) == 0
     return counts, known
 
 

@@ -33,6 +33,12 @@ def test_words_are_counted_without_special_tokens_and_unknown_ones_are_missing(t
     assert counted.missing == 2  # zebra, and the dash of pan-cake
 
 
+def test_unknown_words_are_missing_whether_or_not_the_configuration_names_the_unknown_token(tmp_path):
+    folder = word_tokenizer.save(tmp_path, WORDS)
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    assert word_similarity.count(PAIRS, folder).missing == 2
+
+
 def test_a_word_is_counted_as_it_stands_inside_a_text(tmp_path):
     """Byte-level vocabularies have one token for it after a space, and others at the beginning of a text."""
     tokenizer = train_byte_bpe(["so hot and so cold, and hot again and cold again"], 300)
