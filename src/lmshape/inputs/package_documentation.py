@@ -40,7 +40,7 @@ FEWEST_DOCUMENT_WORDS = 30
 class Entry:
     """The documentation of one object."""
 
-    name: str  # dotted, as imported
+    name: str  # dotted, where it is defined
     summary: str
     body: str
     see_also: tuple[str, ...]
