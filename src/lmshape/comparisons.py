@@ -30,8 +30,8 @@ def compare(first: pl.DataFrame, second: pl.DataFrame, resamples: int) -> dict[s
     """How much better the first's mean is than the second's, over the same queries in the same order.
 
     Returns difference; low and high, between which it lies over all queries like these; probability, the share of
-    resamples in which the first is better (see `lmshape.numerics.bootstrap`); queries; and reason, where they are None: there is but one
-    query, or one of the two tables could not be scored, which leaves it without queries.
+    resamples in which the first is better (see `lmshape.numerics.bootstrap`); queries; and reason, where they are
+    None: there is but one query, or one of the two tables could not be scored, which leaves it without queries.
     """
     row = dict.fromkeys(("difference", "low", "high", "probability"))
     queries = min(first.height, second.height)

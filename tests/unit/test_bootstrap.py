@@ -73,7 +73,7 @@ def dense(rng, shape):
 
 
 def repeated(draw, queries, sets=2000):
-    """Bounds of the middle 95 % for many sets of queries, whether they hold the truth, and how often it is exceeded."""
+    """For many sets of queries: whether the range holds the truth, how often it is exceeded, and how many differ."""
     rng = np.random.default_rng(0)
     truth, values = draw(rng, 10**6).mean(), draw(rng, (queries, sets))
     differences = bootstrap.resampled_differences(np.round(values, 12), 400)
