@@ -29,6 +29,14 @@ def test_an_interval_holds_a_contrast_in_95_of_100_repetitions(batches, together
 
 
 @few_or_many
+def test_of_what_scatters_askew_an_interval_holds_92_of_100_and_of_differences_of_such_95(batches):
+    values = np.exp(0.5 * RNG.standard_normal((2, 8000, batches)))
+    for sample, truth, share in ((values[0], np.exp(0.125), 0.92), (values[0] - values[1], 0, 0.955)):
+        low, high = paired.interval(sample, 0.05)
+        assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(share, abs=0.025)
+
+
+@few_or_many
 @apart_or_together
 @pytest.mark.parametrize("places", [2, 7, 31])
 def test_the_true_peak_may_be_highest_in_95_to_97_of_100_repetitions_where_it_is_hardest(
