@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 
+import gguf
 import numpy as np
 import pytest
 import sentencepiece
@@ -283,6 +284,28 @@ def test_a_copy_has_the_files_of_the_tokenizer_and_reads_texts_as_it_does(tmp_pa
     ]  # fmt: skip
     own, copied = (load_tokenizer(tmp_path / name)(TEXT)["input_ids"] for name in ("m", "copy"))
     assert own == copied
+
+
+def test_the_copy_of_a_gguf_files_tokenizer_reads_texts_as_the_file_says(tmp_path):
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    letters = {"special_tokens": ["<s>"], "initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
+    trainer = trainers.BpeTrainer(vocab_size=320, show_progress=False, **letters)
+    backend.train_from_iterator([TEXT] * 2, trainer)
+    writer, vocabulary = gguf.GGUFWriter(tmp_path / "model.gguf", "llama"), backend.get_vocab()
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(sorted(vocabulary, key=vocabulary.get))
+    writer.add_token_merges([" ".join(pair) for pair in json.loads(backend.to_str())["model"]["merges"]])
+    writer.add_bos_token_id(vocabulary["<s>"])
+    writer.add_add_bos_token(True)
+    for add in (writer.add_block_count, writer.add_head_count, writer.add_context_length):
+        add(1)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    copy_tokenizer(tmp_path, tmp_path / "copy")
+    own, copied = (load_tokenizer(folder)(TEXT)["input_ids"] for folder in (tmp_path, tmp_path / "copy"))
+    assert own == copied == [vocabulary["<s>"], *backend.encode(TEXT).ids]
 
 
 def test_a_copy_reads_texts_as_the_original_does_without_its_dropout(pieces, tmp_path):

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from lmshape.errors import reported_as
 from lmshape.files import writing
 from lmshape.inputs import model_files, safetensors_files
 from lmshape.inputs.tensor_files import is_stream, tensors, write
@@ -115,7 +116,8 @@ def configuration(folder: str | Path) -> dict:
         return model_files.read_json(folder, model_files.CONFIGURATION)
     from transformers import AutoConfig  # seconds, which a folder with a config.json need not spend
 
-    return AutoConfig.from_pretrained(folder, gguf_file=file.name).to_dict()
+    with reported_as(CheckpointError, f"{file}: transformers makes no configuration of it"):
+        return AutoConfig.from_pretrained(folder, gguf_file=file.name).to_dict()
 
 
 def find(names: Iterable[str], endings: tuple[str, ...], where: str | Path) -> str | None:
