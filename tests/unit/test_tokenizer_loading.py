@@ -217,6 +217,13 @@ def test_a_damaged_file_is_named_by_its_own_path(words, tmp_path, name, damage, 
     assert "\n" not in str(refusal.value)
 
 
+def test_a_sentencepiece_model_that_is_cut_short_is_named_and_not_taken_for_one_of_tiktoken(tmp_path, spm):
+    folder = spm_folder(tmp_path / "t5", spm["nmt_nfkc"], "spiece.model", "T5Tokenizer")
+    (folder / "spiece.model").write_bytes((folder / "spiece.model").read_bytes()[:1000])
+    with pytest.raises(TokenizerError, match=f"^{folder}/spiece.model: not a SentencePiece model: "):
+        load_tokenizer(folder)
+
+
 def test_what_transformers_says_of_a_class_it_lacks_a_package_for_is_one_message(tmp_path):
     edit(tmp_path / "tokenizer_config.json", tokenizer_class="FlaubertTokenizer")
     (tmp_path / "vocab.json").write_text('{"a": 0}')

@@ -136,7 +136,8 @@ def _as_counted(tokenizer: Any, path: Path) -> None:
 
 
 def _refuse_damaged(folder: Path) -> None:
-    """Raise TokenizerError for a file that should be JSON and is not, or that the installed version cannot read."""
+    """Raise TokenizerError for a file that is not what its name says, or that the installed version cannot read."""
+    import sentencepiece
     import tokenizers
 
     for name in tokenizer_files.among(os.listdir(folder)):
@@ -146,6 +147,10 @@ def _refuse_damaged(folder: Path) -> None:
                 TokenizerError, f"{path}: not JSON", "cut short or empty? fetch or save it again"
             ):
                 json.loads(path.read_text(encoding="utf-8"))
+        if path.suffix in (".model", ".spm"):
+            advice = "fetch it again; one of tiktoken's takes the package tiktoken to be read"
+            with reported_as(TokenizerError, f"{path}: not a SentencePiece model", advice):
+                sentencepiece.SentencePieceProcessor(str(path))
         if name == "tokenizer.json":
             what = f"{path}: tokenizers {tokenizers.__version__} cannot read it"
             with reported_as(
