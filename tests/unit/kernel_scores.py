@@ -30,6 +30,7 @@ def computed() -> dict:
     first, second = (side.values["ndcg_at_10"] for side in (scores, narrow))
     return {
         "cosines": found(table),
+        "sums": np.square(table.astype(float)).sum(axis=1).tolist(),  # by which `exact` chooses its units
         "measures": {metric: values.tolist() for metric, values in scores.values.items()},
         "stderr": bootstrap.standard_error(np.stack([first, second], axis=1), 1000).tolist(),
         "difference": vars(bootstrap.paired(first, second, 1000)),
