@@ -15,15 +15,18 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from skipping import skip
 
 HERE = Path(kernel_scores.__file__)
+KERNELS = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 OLD = "Nehalem"  # OpenBLAS's kernels for processors of 2008, which every later one of that make runs
 DISPATCHED = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])
 HASWELL = {"OPENBLAS_CORETYPE": "Haswell"} if __cpu_features__.get("AVX2") else {}
 
 
 def run(threads: int, **environment: str) -> dict:
-    settings = {"OMP_NUM_THREADS": f"{threads}", "PYTHONPATH": f"{HERE.parent}", **environment}
+    settings = {name: f"{threads}" for name in THREADS} | environment
+    inherited = {name: value for name, value in os.environ.items() if name not in KERNELS}
     ended = subprocess.run(
-        [sys.executable, str(HERE)], env=os.environ | settings, capture_output=True, text=True
+        [sys.executable, str(HERE)], env=inherited | settings, capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
