@@ -11,6 +11,7 @@ from lmshape.numerics import paired
 
 MISSED = 0.05  # how often, at most, an interval does not hold what it is of
 MODEL = ["suite", "size", "stack", "positions"]
+TOO_FEW = "fewer than half of the layers have a value at every training step"
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def training_shapes(intrinsic_dimension: pl.DataFrame) -> pl.DataFrame:
     def shape(group: pl.DataFrame) -> RiseAndFall:
         known = group.drop_nulls("mean")
         if known.is_empty():
-            raise ValueError("no layer has a value at every training step")
+            raise ValueError(TOO_FEW)
         return rise_and_fall(known["step"].to_list(), _by_batch(known))
 
     found = _by_group(averages, keys, shape, RiseAndFall)
@@ -175,34 +176,33 @@ def without_doubt(rows: pl.DataFrame) -> pl.DataFrame:
 def over_layers(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Averages over layers: one row per series (`keys`) and step, with the number of `layers` averaged.
 
-    Only layers with a value at every step at which any layer of the series has one: were one missing at some steps,
-    the average would move without any layer's moving. What is in doubt is missing. Beside the `mean` stand the
-    `lowest` and the `highest` layer's value, the average `by_batch`, the `stderr` that batches show (layers are
-    measured on the same tokens, so they are averaged within a batch first), and how many layers are `doubtful`. A
-    step without values has a null.
+    Beside the `mean` stand the `lowest` and the `highest` layer's value, the average `by_batch` and the `stderr` that
+    it shows (layers are measured on the same tokens, so they are averaged within a batch first), and how many layers
+    are `doubtful`. A step without values has a null.
     """
-    rows = without_doubt(rows)
-    steps = pl.col("step").filter(pl.col("mean").is_not_null()).n_unique()
-    complete = steps.over(*keys, "layer") == steps.over(keys)
-    values = pl.col("by_batch").cast(pl.List(pl.Float64))
-    rows = rows.with_columns(
-        pl.when(complete).then(pl.col("mean").cast(pl.Float64)), by_batch=pl.when(complete).then(values)
-    )
-    mean = pl.col("mean")
+    rows, step = _averageable(without_doubt(rows), keys), [*keys, "step"]
+    mean, layers = pl.col("mean"), pl.count("mean").alias("layers")
     ends = (mean.min().alias("lowest"), mean.max().alias("highest"))
-    averages = rows.group_by(*keys, "step").agg(
-        mean.mean(), *ends, mean.count().alias("layers"), pl.count("doubt").alias("doubtful")
-    )
+    averages = rows.group_by(step).agg(mean.mean(), *ends, layers, pl.count("doubt").alias("doubtful"))
     each = rows.drop_nulls("by_batch").with_columns(batch=pl.int_ranges(pl.col("by_batch").list.len()))
-    each = (
-        each.explode("batch", "by_batch")
-        .group_by(*keys, "step", "batch")
-        .agg(pl.mean("by_batch"))
-        .sort("batch")
-    )
+    each = each.explode("batch", "by_batch").group_by(*step, "batch").agg(pl.mean("by_batch")).sort("batch")
     error = (pl.col("by_batch").std() / pl.len().sqrt()).alias("stderr")
-    spread = each.group_by(*keys, "step").agg(error, pl.col("by_batch"))
-    return averages.join(spread, on=[*keys, "step"], how="left", nulls_equal=True)
+    spread = each.group_by(step).agg(pl.col("by_batch"), error)
+    return averages.join(spread, on=step, how="left", nulls_equal=True)
+
+
+def _averageable(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The rows, with nulls in place of values that no average over layers takes.
+
+    It takes layers with a value at every step at which any layer of the series has one: were one missing at some
+    steps, the average would move without any layer's moving. And it takes no fewer than half of the layers.
+    """
+    steps, layer = pl.col("step").filter(pl.col("mean").is_not_null()).n_unique(), pl.col("layer")
+    rows = rows.with_columns(taken=steps.over(*keys, "layer") == steps.over(keys))
+    most = 2 * layer.filter("taken").n_unique() >= layer.n_unique()
+    rows = rows.with_columns(pl.col("taken") & most.over(keys))
+    types = {"mean": pl.Float64, "by_batch": pl.List(pl.Float64)}
+    return rows.with_columns(pl.when("taken").then(pl.col(name).cast(kind)) for name, kind in types.items())
 
 
 def _by_group(

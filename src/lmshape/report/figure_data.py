@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from lmshape.summaries import over_layers, without_doubt
+from lmshape.summaries import TOO_FEW, over_layers, without_doubt
 
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
@@ -202,7 +202,7 @@ def _over_layers(rows: pl.DataFrame) -> pl.DataFrame:
     _present(without_doubt(rows), "mean")
     averages = over_layers(rows, keys).drop("by_batch")
     if averages["mean"].null_count() == averages.height:
-        raise NoData("no layer has a value at every training step")
+        raise NoData(TOO_FEW)
     return averages.sort(*keys, "step")
 
 
