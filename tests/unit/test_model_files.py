@@ -126,7 +126,7 @@ def test_an_index_that_is_none_is_named(every_form, tmp_path, content, said):
 @pytest.mark.parametrize(
     "name",
     ["model.fp16.safetensors", "consolidated.00.pth", "flax_model.msgpack", "tf_model.h5", "model.onnx",
-     "Model.safetensors", "model-00001-of-00002.safetensors", "model.ckpt.index.json", "training_args.bin"],
+     "Model.safetensors", "model.ckpt.index.json", "training_args.bin"],
 )  # fmt: skip
 def test_weights_that_transformers_does_not_load_are_named_in_one_message(every_form, tmp_path, name):
     folder = having(every_form, tmp_path / "model", set())
@@ -137,6 +137,11 @@ def test_weights_that_transformers_does_not_load_are_named_in_one_message(every_
         f"{folder}: no weights: expected one of {', '.join(model_files.WEIGHT_FILES)}; it has {name}"
     )
     assert "save_pretrained" in said
+
+
+def test_shards_without_an_index_ask_for_it(every_form, tmp_path):
+    folder = having(every_form, tmp_path / "model", {"model-00001-of-00001.safetensors"})
+    assert "it has model-00001-of-00001.safetensors: shards without the index" in refused(folder)
 
 
 def test_a_folder_of_many_files_that_are_no_model_names_some(tmp_path):

@@ -208,6 +208,8 @@ def _held(root: str | Path, names: Collection[str], opener: Opener) -> str:
     shown = ", ".join(held[:SHOWN]) + (f" and {len(held) - SHOWN} more" if len(held) > SHOWN else "")
     if any(name.endswith(".gguf") for name in held):
         return f"it has {shown}: a GGUF file is a model by itself, on this machine and given by its own path"
+    if any(map(SHARD.fullmatch, held)):
+        return f"it has {shown}: shards without the index that says what is in them; fetch that too"
     return f"it has {shown or 'no files'}; save the model with transformers' `save_pretrained`"
 
 
