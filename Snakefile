@@ -50,6 +50,7 @@ include: "workflow/rules/hidden_states.smk"
 include: "workflow/rules/summaries.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/ending.smk"
 include: "workflow/rules/sharing.smk"
 
 

@@ -16,4 +16,5 @@ figures = {Path(path).stem: path for path in snakemake.input.figures}
 params = snakemake.params
 origin = provenance.gather(params.title, snakemake.input.study, snakemake.input.pruned, params.read)
 with writing(snakemake.output[0]) as path:
-    path.write_text(page.render(tables, figures, origin, params.choices), encoding="utf-8")
+    html = page.render(tables, figures, origin, params.choices, params.lost)
+    path.write_text(html, encoding="utf-8")

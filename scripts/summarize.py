@@ -7,6 +7,8 @@ job.start(snakemake)
 import polars as pl
 
 from lmshape import results, summaries
+from lmshape.report import tables
 
 summarize = getattr(summaries, snakemake.params.function)
-results.write(summarize(pl.read_parquet(snakemake.input[0])), snakemake.output[0])
+table = pl.read_parquet(snakemake.input[0])
+results.write(tables.summarized(table, summarize), snakemake.output[0])

@@ -18,6 +18,7 @@ from lmshape.report.tables import flag_repeats
 from lmshape.study.config import Study
 
 TABLES = synthetic_tables.all_tables()
+CHOICES = {name: FIGURES[name].choices(Study(study="some", title="Some")) for name in FIGURES}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path id="{}"/></svg>'
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 PROVENANCE = Provenance(
@@ -71,8 +72,7 @@ def svgs(tmp_path_factory):
 
 
 def render(svgs, tables=TABLES, **changes):
-    choices = {name: FIGURES[name].choices(Study(study="some", title="Some")) for name in FIGURES}
-    return report.render(tables, svgs, replace(PROVENANCE, **changes), choices)
+    return report.render(tables, svgs, replace(PROVENANCE, **changes), CHOICES)
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +191,34 @@ def test_values_in_doubt_are_named_apart_from_missing_ones(svgs, page):
         and "layer 3, seed 0, estimator twonn, fraction 0.9" in text
     )
     assert "everything that was to be measured has a value" in text
+
+
+def test_what_a_failed_run_could_not_make_is_named_and_no_figure_is_said_to_be_unwanted(svgs):
+    path = "results/s/figures/pretraining_loss.svg"
+    drawn = {name: svg for name, svg in svgs.items() if name != "pretraining_loss"}
+    failed = [{"path": path, "reason": "figure failed: no ink", "names": {}}]
+    text = Page(report.render(TABLES, drawn, PROVENANCE, CHOICES, failed)).text
+    assert "pretraining_loss as a whole : figure failed: no ink (1)" in text
+    assert "show what this study does not ask for" not in text
+
+
+def test_tables_without_any_value_are_said_in_the_first_lines(svgs, page):
+    lost = [{"suite": "a", "size": "b", "checkpoint": "main", "reason": "text failed", "mean": None}]
+    tables = TABLES | dict.fromkeys(("anisotropy", "intrinsic_dimension"), pl.DataFrame(lost))
+    page_of_nothing = Page(render(svgs, tables))
+    said = page_of_nothing.text.partition("What was run")[0]
+    assert (
+        "anisotropy : all 1 values are missing: text failed. Keys of the study to look at: hidden_states"
+        in said
+    )
+    assert "intrinsic_dimension" in said and "retrieval : all" not in said
+    assert page_of_nothing.mistakes == [] and "values are missing" not in page.text
+
+
+def test_a_summary_of_which_all_is_lost_is_printed(svgs):
+    lost = pl.DataFrame([{"suite": "a", "reason": "summarize failed"}])
+    page_of_nothing = Page(render(svgs, TABLES | {"anisotropy_bells": lost, "dimension_over_training": lost}))
+    assert page_of_nothing.mistakes == [] and "summarize failed" in page_of_nothing.text
 
 
 def test_a_figure_without_data_says_why(svgs):

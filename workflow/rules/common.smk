@@ -4,6 +4,7 @@ import math
 import os
 from functools import cache
 
+from lmshape.jobs import lost
 from lmshape.jobs.fingerprint import code as code_hash
 from lmshape.jobs.fingerprint import versions
 from lmshape.jobs.memory import table_mb
@@ -38,6 +39,24 @@ def code(script):
 @cache
 def hash_of(script):
     return code_hash(ROOT / "scripts" / f"{script}.py")
+
+
+# What is gathered without, where a run that failed gathers the rest: see running.smk.
+LOST = lost.known()
+
+
+def there(paths):
+    """Those of some results that were not lost."""
+    return [path for path in paths if in_results(path) not in LOST]
+
+
+def losses(paths):
+    """The reasons and names of those that were lost, with the path of each."""
+    return [{"path": path, **LOST[path]} for path in map(in_results, paths) if path in LOST]
+
+
+def in_results(path):
+    return path.replace("<results>", f"results/{STUDY.study}")
 
 
 def more(amount):

@@ -14,6 +14,15 @@ def local_path(wildcards):
     return suite_of(wildcards).path_of(wildcards.size, model_of(wildcards).step)
 
 
+def passed_over():
+    """What of the folders of the user's own models is not read."""
+    for _, path in grid.own_models(GRID.models, SUITES):
+        yield from local_models.passed_over(path)
+
+
+FIRST_WORDS.append(passed_over)
+
+
 rule pretrain:
     input:
         text="<results>/text/pretraining.jsonl",

@@ -50,8 +50,8 @@ rule figure:
 # Snakemake takes no benchmark file as an input. What they say changes with a run of some job, so with a result.
 rule benchmarks:
     input:
-        tables(*TABLES),
-        drawn(OF_RESULTS, "svg"),
+        there(tables(*TABLES)),
+        there(drawn(OF_RESULTS, "svg")),
         ancient("<results>/study.yaml"),
     output:
         "<results>/tables/benchmarks.parquet",
@@ -89,10 +89,13 @@ def read_files():
     return sorted(map(os.path.relpath, files))
 
 
+REPORTED = [*tables(*TABLES), "<results>/tables/benchmarks.parquet"]
+
+
 rule write_report:
     input:
-        tables=[*tables(*TABLES), "<results>/tables/benchmarks.parquet"],
-        figures=drawn(DRAWN, "svg"),
+        tables=there(REPORTED),
+        figures=there(drawn(DRAWN, "svg")),
         study="<results>/study.yaml",
         pruned="<results>/pruned.csv",
     output:
@@ -111,6 +114,7 @@ rule write_report:
         title=STUDY.title,
         read=read_files(),
         choices={name: FIGURES[name].choices(STUDY) for name in DRAWN},
+        lost=losses([*REPORTED, *drawn(DRAWN, "svg")]),
         code=code("report"),
     script:
         "../../scripts/report.py"

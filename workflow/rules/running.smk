@@ -1,8 +1,7 @@
-"""What happens around the jobs of a run: their environment, what is said first, rounds, second attempts, and the end."""
+"""What happens around the jobs of a run: their environment, what is said first, rounds, second attempts, a signal."""
 
 import os
 import sys
-import time
 
 from snakemake import __version__
 from snakemake.logging import logger
@@ -17,13 +16,14 @@ sys.executable = environment.quoted(sys.executable)
 
 # Not in the jobs of a cluster, which read this file as well.
 ENDING = Ending(workflow, logger) if workflow.is_main_process else None
+FIRST_WORDS = []  # functions that yield what a user should know before anything runs
 
 
 onstart:
     ENDING.begin()
     if said := look_when_needed(workflow.scheduler, __version__):
         logger.warning(said)
-    repeat_no_refusal(workflow.scheduler, time.time(), logger.error)
-    for _, path in grid.own_models(GRID.models, SUITES):
-        for said in local_models.passed_over(path):
+    repeat_no_refusal(workflow.scheduler, ENDING.begun, logger.error)
+    for words in FIRST_WORDS:
+        for said in words():
             logger.warning(said)

@@ -7,6 +7,11 @@ Writes <results>/tables/by_suite/{table}/{suite}.parquet, and <results>/tables/{
 TABLES = GRID.tables
 
 
+def of_suite(wildcards):
+    """What a table is gathered from, of one suite."""
+    return [f"<results>/{path}" for path in TABLES[wildcards.table][wildcards.suite]]
+
+
 def parts(wildcards):
     """What a table is gathered from: its parts by suite, or a summary's files.
 
@@ -20,7 +25,7 @@ def parts(wildcards):
 
 rule suite_table:
     input:
-        lambda wildcards: [f"<results>/{path}" for path in TABLES[wildcards.table][wildcards.suite]],
+        lambda wildcards: there(of_suite(wildcards)),
     output:
         "<results>/tables/by_suite/{table}/{suite}.parquet",
     log:
@@ -35,6 +40,7 @@ rule suite_table:
         runtime=more(5),
     params:
         labels=lambda wildcards: GRID.labels(wildcards.table, wildcards.suite),
+        lost=lambda wildcards: losses(of_suite(wildcards)),
         code=code("table"),
     script:
         "../../scripts/table.py"
@@ -42,7 +48,7 @@ rule suite_table:
 
 rule table:
     input:
-        parts,
+        lambda wildcards: there(parts(wildcards)),
     output:
         "<results>/tables/{table}.parquet",
         "<results>/tables/{table}.csv",
@@ -60,6 +66,7 @@ rule table:
         runtime=more(30),
     params:
         labels=None,  # they are there
+        lost=lambda wildcards: losses(parts(wildcards)),
         code=code("table"),
     script:
         "../../scripts/table.py"

@@ -16,18 +16,17 @@ def refusals(logs: Iterable[str | Path], since: float) -> list[str]:
 
     A log counts if it was written after `since` (seconds of the epoch).
     """
-    endings = [_ending(Path(log), since) for log in logs]
+    endings = [["", "", *lines_since(log, since)][-2:] for log in logs]
     return [said for said, last in endings if last == FINAL]
 
 
-def _ending(log: Path, since: float) -> tuple[str, str]:
-    """The last two lines of a log; empty for lines that there are not."""
+def lines_since(log: str | Path, since: float) -> list[str]:
+    """The lines of a log, none if it was written before; a job that fails early leaves that of an earlier run."""
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        said, last = ["", "", *lines][-2:]
-        return (said, last) if log.stat().st_mtime >= since else ("", "")
-    except OSError:  # the job failed before it had a log
-        return "", ""
+        lines = Path(log).read_text(encoding="utf-8", errors="replace").splitlines()
+        return lines if Path(log).stat().st_mtime >= since else []
+    except OSError:
+        return []
 
 
 def repeat_no_refusal(scheduler: Any, since: float, say: Callable[[str], object]) -> None:

@@ -28,13 +28,15 @@ POLL = 0.2
 class Ending:
     """Waits in a thread for a signal, and then ends the run of a `snakemake.workflow.Workflow`.
 
-    `signal` is the name of the one that came, or None. Made while the workflow is read; jobs run from `begin` on.
+    `signal` is the name of the one that came, or None. Made while the workflow is read; jobs run from `begin` on, at
+    the time `begun` (seconds of the epoch).
     """
 
     def __init__(self, workflow: Any, logger: logging.Logger):
         self.signal: str | None = None
         self._workflow, self._logger = workflow, logger
-        self._begun = self._left = False
+        self.begun: float | None = None
+        self._left = False
         # Python writes the number of a signal there at once, even while its main thread, which calls the handler, is
         # held up: polars makes Linux go on waiting for a job where SIGINT comes.
         self._came, write = os.pipe()
@@ -45,12 +47,12 @@ class Ending:
 
     def begin(self) -> None:
         """Take the signals back from Snakemake's scheduler, which is there and about to start jobs."""
-        self._begun = True
+        self.begun = time.time()
         on_signals(self._leave)
 
     def _leave(self, number: int, frame: FrameType | None) -> None:
         """Let Snakemake unlock the folder and go, where no job runs yet."""
-        if not self._begun and not self._left:
+        if not self.begun and not self._left:
             self._left = True
             raise SystemExit(f"ended by {signal.Signals(number).name}")
 
@@ -59,7 +61,7 @@ class Ending:
             pass
         self.signal = signal.Signals(number).name
         start = time.monotonic()
-        if self._begun:
+        if self.begun:
             self._start_no_more()
         told: set[psutil.Process] = set()
         again = False  # a second signal is for the impatient
@@ -76,7 +78,8 @@ class Ending:
         """Let the scheduler end as soon as no job runs."""
         self._logger.warning(f"{self.signal}: the running jobs are stopped. The next run goes on from here.")
         self._workflow.scheduler._user_kill = self.signal
-        self._workflow.scheduler._open_jobs.release()
+        with contextlib.suppress(AttributeError):  # of another Snakemake: then it is ended at the limit
+            self._workflow.scheduler._open_jobs.release()
 
 
 def stop(told: Iterable[psutil.Process] = ()) -> set[psutil.Process]:

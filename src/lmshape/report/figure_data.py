@@ -5,18 +5,38 @@ none has a value. A failed cell stays in as a null, so that a line shows a gap a
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
+from lmshape.report.figure_list import FIGURES
+from lmshape.report.missing import is_empty, reasons
 from lmshape.summaries import TOO_FEW, over_layers, without_doubt
 
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
 LARGEST_NORMS = "largest_norms"  # as the anisotropy table names it
+PLACES = {  # the column that says where in a figure a row of a table is
+    "retrieval": "embedding_width",
+    "random_baseline": "width",  # a lost one has none, as it is of several
+    "comparisons": "first",
+    "word_similarity": "embedding_width",
+    "anisotropy": "layer",
+    "intrinsic_dimension": "layer",
+    "pretraining": "step",
+}
 
 
 class NoData(Exception):
     """Nothing to plot; the message says why."""
+
+
+def plotted(name: str, table: pl.DataFrame, **choices: Any) -> pl.DataFrame:
+    """The rows that a figure plots by its choices; of what was lost, those that have a place among the others."""
+    if is_empty(table):
+        raise NoData("; ".join(reasons(table)[:3]))
+    place = PLACES.get(FIGURES[name].table)
+    return globals()[name](table.drop_nulls(place) if place else table, **choices)
 
 
 def retrieval_by_width(table: pl.DataFrame) -> pl.DataFrame:
@@ -225,6 +245,5 @@ def _present(rows: pl.DataFrame, value: str) -> pl.DataFrame:
     if rows.is_empty():
         raise NoData("the table has no such rows")
     if rows[value].null_count() == rows.height:
-        reasons = rows["reason"].drop_nulls().unique(maintain_order=True) if "reason" in rows.columns else []
-        raise NoData("; ".join(list(reasons)[:3]) or "every value is missing and no reason was recorded")
+        raise NoData("; ".join(reasons(rows)[:3]))
     return rows

@@ -45,7 +45,7 @@ def _figure(select: Callable[..., pl.DataFrame]) -> Callable[[Drawing], Callable
         def drawn(table: pl.DataFrame, **choices: Any) -> Figure:
             with style.styled():
                 try:
-                    return draw(select(table, **choices))
+                    return draw(figure_data.plotted(select.__name__, table, **choices))
                 except NoData as reason:
                     return style.blank(str(reason))
 

@@ -15,19 +15,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from lmshape.report import figure_data
 from lmshape.report.figure_data import NoData
 from lmshape.report.figure_list import FIGURES, QUESTIONS, SUMMARIES
-from lmshape.report.printing import Printed, cell, compose, printed
+from lmshape.report.missing import NAMED, doubts, gaps, lost_files, valueless
+from lmshape.report.printing import FIELD, Printed, cell, compose, printed
 from lmshape.report.provenance import Provenance
 
 TEMPLATE = "report.html.j2"
 ROWS = 200  # of a table that are printed; the rest is in its file
-CELLS = 20  # missing values of one reason that are named
-VALUES = ("value", "mean", "loss", "spearman", "accuracy", "difference")  # the column that a table is about
-# What tells one row from another, in the order a reader looks for it.
-KEYS = (
-    "quantity", "dataset", "task", "split", "subset", "tokenizer", "suite", "size", "first", "second", "checkpoint",
-    "stack", "layer", "side", "width", "ablation", "seed", "metric", "measure", "centered", "estimator", "fraction",
-    "positions",
-)  # fmt: skip
 MODEL = ("architecture", "parameters", "embedding_width", "vocabulary_rows", "tokenizer")
 
 
@@ -50,8 +43,12 @@ def render(
     figures: Mapping[str, str | Path],
     provenance: Provenance,
     choices: Mapping[str, Mapping[str, Any]],
+    lost: Iterable[Mapping[str, Any]] = (),
 ) -> str:
-    """The page: `tables` by name; `figures` as name -> SVG file, in any order, with their `choices`; returns HTML."""
+    """The page: `tables` by name; `figures` as name -> SVG file, in any order, with their `choices`; returns HTML.
+
+    `lost` are the tables and figures that could not be made: the `path` of each, and the `reason`.
+    """
     drawn = [name for name in FIGURES if name in figures]
     frames = [table for name, table in tables.items() if name != "benchmarks"]  # what was measured
     return _environment().get_template(TEMPLATE).render(
@@ -68,13 +65,14 @@ def render(
         twins=twins(frames),
         tables=tables,
         height=sum(table.height for table in frames),
-        missing=[gap for name, table in tables.items() for gap in gaps(name, table)],
+        valueless=valueless(tables),
+        missing=[*lost_files(lost), *(gap for name, table in tables.items() for gap in gaps(name, table))],
         doubtful=[doubt for name, table in tables.items() for doubt in doubts(name, table)],
         pruned=pl.DataFrame(provenance.pruned, schema=["combination", "reason"], orient="row"),
-        absent=absent(drawn),
+        absent=absent([*drawn, *(Path(each["path"]).stem for each in lost)]),
         provenance=provenance,
         shown=ROWS,
-        named=CELLS,
+        named=NAMED,
     )  # fmt: skip
 
 
@@ -92,7 +90,7 @@ def plot(number: int, name: str, table: pl.DataFrame, svg: str | Path, choices: 
     """One figure with its caption and the rows it shows; where it shows none, the caption says why."""
     entry = FIGURES[name]
     try:
-        rows = getattr(figure_data, name)(table, **choices)
+        rows = figure_data.plotted(name, table, **choices)
         caption = entry.caption.format(**figure_data.facts(rows))
     except NoData as reason:
         rows, caption = pl.DataFrame(), f"No data: {reason}."
@@ -106,10 +104,13 @@ def absent(drawn: Iterable[str]) -> pl.DataFrame:
 
 
 def summary(name: str, table: pl.DataFrame) -> Printed:
-    """A summary in print: its final checkpoints, in the columns that readers see."""
-    if "checkpoint" in table.columns:
+    """A summary in print: its final checkpoints, in the columns that readers see, though all of it be lost."""
+    columns = SUMMARIES[name].columns
+    fields = [field for pattern in columns.values() for field, _ in FIELD.findall(pattern)]
+    table = table.with_columns(pl.lit(None).alias(field) for field in fields if field not in table.columns)
+    if {"checkpoint", "step"} <= set(table.columns):
         table = figure_data.final(table)
-    return compose(table, SUMMARIES[name].columns)
+    return compose(table, columns)
 
 
 def embed(svg: str | Path) -> str:
@@ -151,33 +152,6 @@ def twins(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
     groups = found.group_by(*model, "same_table_as", maintain_order=True)
     shared = [(*key[:3], ", ".join([key[3], *rows["checkpoint"]])) for key, rows in groups]
     return pl.DataFrame(shared, schema=[*model, "checkpoints"], orient="row")
-
-
-def gaps(name: str, table: pl.DataFrame) -> list[dict]:
-    """The missing values of a table by reason: how many, and which (the first few)."""
-    value = next((column for column in VALUES if column in table.columns), None)
-    if value is None:
-        return []
-    empty = table.filter(pl.col(value).is_null())
-    reason = pl.col("reason") if "reason" in table.columns else pl.lit(None, pl.String)
-    empty = empty.with_columns(reason.cast(pl.String).fill_null("no reason recorded").alias("reason"))
-    return by_reason(name, empty, "reason")
-
-
-def doubts(name: str, table: pl.DataFrame) -> list[dict]:
-    """The values of a table that are no plain numbers, as its `doubt` says, like `gaps`."""
-    return by_reason(name, table.drop_nulls("doubt"), "doubt") if "doubt" in table.columns else []
-
-
-def by_reason(name: str, table: pl.DataFrame, column: str) -> list[dict]:
-    """The rows of a table by what a column says of them: how many, and which (the first few)."""
-    keys = [key for key in KEYS if key in table.columns]
-    found = []
-    for (why,), rows in table.group_by(column, maintain_order=True):
-        cells = [", ".join(f"{key} {cell(x)}" for key, x in zip(keys, row, strict=True) if x is not None)
-                 for row in rows.select(keys).head(CELLS).iter_rows()]  # fmt: skip
-        found.append({"table": name, "reason": why, "count": rows.height, "cells": cells})
-    return found
 
 
 def numeric(frame: pl.DataFrame) -> list[bool]:
