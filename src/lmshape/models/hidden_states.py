@@ -60,7 +60,7 @@ def collect(
     from lmshape.models import (
         layers,
         loading,
-    )  # torch and transformers: who reads the folder does without them
+    )  # torch and transformers, which a reader of the folder needs not
 
     if not sequences:
         raise LmshapeError(f"{name}: there is no text to read")
