@@ -101,7 +101,7 @@ def test_a_token_that_the_table_has_no_row_for_is_refused_before_the_model_runs(
         ModelError, match="^toy: token 1000 of the text has no row in the model's table of 1000: "
     ):
         collect(
-            "nowhere", [np.array([3, 4]), np.array([5, 1000])], tmp_path / "states", name="toy", vectors=2
+            "nowhere", [np.array([3, 4]), np.array([5, 1000])], tmp_path / "states", name="toy", batch_size=2
         )
     assert model.sizes == [] and list(tmp_path.iterdir()) == []
 
@@ -110,7 +110,7 @@ def test_a_token_that_the_table_has_no_row_for_is_refused_before_the_model_runs(
 def test_a_sequence_has_the_states_that_it_has_alone_also_where_a_family_mixes_in_padding(config, tmp_path):
     model, text = model_of(config), ids(9, 4, 9, 7)
     model.save_pretrained(tmp_path / "model")
-    collect(tmp_path / "model", text, tmp_path / "states", name="toy", vectors=100)
+    collect(tmp_path / "model", text, tmp_path / "states", name="toy", batch_size=100)
     kept, sample = HiddenStates(tmp_path / "states"), draw(list(map(len, text)), 100, seed=0)
     for number, sequence in enumerate(text):
         with torch.no_grad():
@@ -130,7 +130,7 @@ def test_a_family_that_draws_numbers_while_it_runs_gives_the_same_states_each_ti
     model_of(config).save_pretrained(tmp_path / "model")
     states = []
     for _ in range(2):
-        collect(tmp_path / "model", ids(8, 12), tmp_path / "states", name="toy", vectors=100)
+        collect(tmp_path / "model", ids(8, 12), tmp_path / "states", name="toy", batch_size=100)
         states.append(HiddenStates(tmp_path / "states").vectors("model", 2, "all"))
     assert (states[0] == states[1]).all()
 
@@ -161,7 +161,7 @@ def test_a_family_that_is_not_read_layer_by_layer_is_one_message(config, said):
 
 
 def test_a_defect_of_lmshape_while_a_model_runs_keeps_its_type():
-    beyond = Sample(np.array([0]), np.array([99]))
+    beyond = Sample(np.array([0]), np.array([99]), np.array([0]))
     with pytest.raises(IndexError, match="99"):
         layers.Reader(FakeModel(), "toy").run(ids(4), beyond, lambda *_: None)
 
