@@ -73,10 +73,9 @@ def copy_tokenizer(model: str | Path, folder: Path) -> None:
         tokenizer.save_pretrained(folder)
         return
     folder.mkdir()
-    for name in [
-        *files,
-        *({model_files.CONFIGURATION} & set(names)),
-    ]:  # which says what class it is where nothing else does
+    if model_files.CONFIGURATION in names:  # says what class a tokenizer is where nothing else does
+        files.append(model_files.CONFIGURATION)
+    for name in files:
         shutil.copyfile(Path(model, name), folder / name)
 
 
@@ -143,9 +142,8 @@ def _refuse_damaged(folder: Path) -> None:
     for name in tokenizer_files.among(os.listdir(folder)):
         path = (folder / name).resolve()  # a link's own file is the one to mend
         if path.suffix == ".json":
-            with reported_as(
-                TokenizerError, f"{path}: not JSON", "cut short or empty? fetch or save it again"
-            ):
+            advice = "cut short or empty? fetch or save it again"
+            with reported_as(TokenizerError, f"{path}: not JSON", advice):
                 json.loads(path.read_text(encoding="utf-8"))
         if path.suffix in (".model", ".spm"):
             advice = "fetch it again; one of tiktoken's takes the package tiktoken to be read"
@@ -153,9 +151,8 @@ def _refuse_damaged(folder: Path) -> None:
                 sentencepiece.SentencePieceProcessor(str(path))
         if name == "tokenizer.json":
             what = f"{path}: tokenizers {tokenizers.__version__} cannot read it"
-            with reported_as(
-                TokenizerError, what, "a newer version may have written it: save it with this one"
-            ):
+            advice = "a newer version may have written it: save it with this one"
+            with reported_as(TokenizerError, what, advice):
                 tokenizers.Tokenizer.from_file(str(path))
 
 
@@ -208,4 +205,4 @@ def _warn_of_contradiction(tokenizer: Any, folder: Path) -> None:
 
 
 def _numbered(text: str) -> dict[str, int]:
-    return {token: number for number, token in enumerate(text.splitlines())}
+    return {token: number for number, token in enumerate(text.split("\n"))}
