@@ -8,8 +8,8 @@ from pathlib import Path
 
 from lmshape.inputs import checkpoints, revisions
 
-names, settings = snakemake.wildcards, snakemake.params
+settings = snakemake.params
 folder = Path(snakemake.input[0]) / settings.within
 table = checkpoints.embedding(folder, settings.side)
-checkpoints.require_described(table, names.suite, names.size, settings.side, settings.untied, *settings.shape)
+checkpoints.require_described(table, folder, settings.side, settings.untied, *settings.shape)
 checkpoints.save(table, snakemake.output[0], revisions.read(folder))

@@ -136,9 +136,8 @@ def test_a_temporary_download_is_in_the_cache_for_studies_that_cannot_reach_the_
     model.mkdir()
     (model / "config.json").write_text(json.dumps({"model_type": "gpt_neox", "tie_word_embeddings": False}))
     embedding = np.arange(12, dtype=np.float32).reshape(4, 3)
-    save_file(
-        {"gpt_neox.embed_in.weight": embedding, "embed_out.weight": embedding}, model / "model.safetensors"
-    )
+    tables = {"gpt_neox.embed_in.weight": embedding, "embed_out.weight": embedding + 1}
+    save_file(tables, model / "model.safetensors")
     with HubServer() as hub:
         hub.add("owner/far", "main", model)
         for number in range(2):

@@ -278,13 +278,13 @@ class TableInformation:
 
 
 def require_described(
-    table: Embedding, suite: str, size: str, side: Side, untied: bool, rows: int, width: int
+    table: Embedding, where: str | Path, side: Side, untied: bool, rows: int, width: int
 ) -> None:
     """CheckpointError if a table is not what its suite says: (rows, width), and tied to the other side's or not.
 
     What is run, random tables and requests for memory go by these words.
     """
-    where, own = f"suite {suite}, size {size}", not table.tied
+    own = not table.tied
     if own != untied:
         tables = "tables of their own" if own else "one table"
         raise CheckpointError(
