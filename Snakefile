@@ -52,6 +52,8 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/ending.smk"
 include: "workflow/rules/sharing.smk"
+include: "workflow/rules/lineage.smk"
+include: "workflow/rules/staleness.smk"
 
 
 rule all:

@@ -11,5 +11,5 @@ import polars as pl
 from lmshape.report import figures
 
 rows = pl.read_parquet(snakemake.input[0])
-figure = getattr(figures, snakemake.wildcards.figure)(rows, **snakemake.params.choices)
+figure = job.function(snakemake.params.function)(rows, **snakemake.params.choices)
 figures.save(figure, Path(snakemake.output.svg).with_suffix(""))

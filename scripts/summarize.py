@@ -6,9 +6,8 @@ job.start(snakemake)
 
 import polars as pl
 
-from lmshape import results, summaries
+from lmshape import results
 from lmshape.report import tables
 
-summarize = getattr(summaries, snakemake.params.function)
-table = pl.read_parquet(snakemake.input[0])
+table, summarize = pl.read_parquet(snakemake.input[0]), job.function(snakemake.params.function)
 results.write(tables.summarized(table, summarize), snakemake.output[0])

@@ -4,11 +4,12 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
+from pathlib import Path
+
 from lmshape.files import writing
 from lmshape.inputs import text
 
-corpus, held_out = snakemake.params.text["corpus"], snakemake.params.text["held_out"]
-articles = text.articles(corpus["source"], *snakemake.input)
-for output, part in zip(snakemake.output, text.split(articles, held_out), strict=True):
+articles = job.function(snakemake.params.function)(*map(Path, snakemake.input))
+for output, part in zip(snakemake.output, text.split(articles, snakemake.params.held_out), strict=True):
     with writing(output) as path:
         text.write(part, path)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from called_by_name import FUNCTIONS
 
 from lmshape.jobs import fingerprint
 
@@ -51,11 +52,12 @@ def listed(environment: Path) -> list[str]:
 
 
 def imports(script: Path) -> Iterator[tuple[str, str]]:
-    """Modules of lmshape that a script reaches (itself: no name), each with the packages of others it imports."""
-    for module, path in fingerprint.reached(script).items():
-        for dots, name in fingerprint.outline(path).imports:
-            package = name.split(".")[0]
-            if not dots and package != "lmshape" and package not in sys.stdlib_module_names:
+    """Modules that a script reaches, itself included, each with the packages of others that it imports for it."""
+    code = fingerprint.Code()
+    for module, statement in code.reached(script, *FUNCTIONS.get(script.stem, ())):
+        imported = (statement or code.outline(module)).imports.values()
+        for package in {dotted.split(".")[0] for all_of_one_name in imported for dotted in all_of_one_name}:
+            if package != "lmshape" and package not in sys.stdlib_module_names:
                 yield module, package
 
 
@@ -83,7 +85,7 @@ def test_every_job_has_an_environment_that_exists_and_none_is_unused():
 def test_every_package_that_a_job_imports_is_in_its_environment():
     """Imported anywhere in its script or in the modules behind it, but where no job gets to that line."""
     missing = {
-        f"{environment.name}: {module or script.name} imports {package}"
+        f"{environment.name}: {module} imports {package}"
         for script, environment in jobs()
         for module, package in imports(script)
         if not pins(listed(environment)).keys() & set(DISTRIBUTIONS.get(package, ()))

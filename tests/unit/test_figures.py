@@ -557,8 +557,11 @@ def test_the_original_is_drawn_above_the_ablations_that_agree_with_it(drawn):
     assert all(heights["original"] > height for name, height in heights.items() if name != "original")
 
 
-def test_every_kind_of_ablation_has_a_hue():
+def test_every_kind_of_ablation_has_a_hue_and_one_that_is_new_is_drawn_too():
     assert set(figure_style.ABLATIONS) == set(ablation_names.KINDS)
+    styles = figure_style.ablation_styles(["new-2", "random", "new-16", "crop-2"])
+    assert list(styles) == ["crop-2", "random", "new-2", "new-16"]
+    assert len({str(style["color"]) for style in styles.values()}) == 4
 
 
 def test_saved_files_are_the_same_every_time(tmp_path):

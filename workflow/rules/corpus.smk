@@ -32,8 +32,6 @@ rule fetch_text:
         mem_mb=more(1000),
         runtime=more(60),
         downloads=1,
-    params:
-        code=code("fetch_text"),
     script:
         "../../scripts/fetch_text.py"
 
@@ -56,8 +54,8 @@ rule text:
         mem_mb=more(1500),
         runtime=more(30),
     params:
-        text=STUDY.text and STUDY.text.model_dump(),
+        function=STUDY.text and STUDY.text.corpus.read_by,
+        held_out=STUDY.text and STUDY.text.held_out,
         packages=versions(corpus_packages()),
-        code=code("text"),
     script:
         "../../scripts/text.py"

@@ -32,7 +32,6 @@ rule fetch_embeddings:
     params:
         source=lambda wildcards: hub_source(model_of(wildcards)),
         files="embedding",
-        code=code("fetch"),
     script:
         "../../scripts/fetch.py"
 
@@ -58,6 +57,5 @@ rule embedding_table:
         side="{side}",
         shape=table_shape,
         untied=lambda wildcards: suite_of(wildcards).untied_at(wildcards.size),
-        code=code("embedding_table"),
     script:
         "../../scripts/embedding_table.py"

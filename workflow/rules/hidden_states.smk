@@ -57,7 +57,6 @@ rule hidden_states:
     params:
         within=within,
         settings=STUDY.hidden_states and STUDY.hidden_states.model_dump(exclude={"models"}),
-        code=code("hidden_states"),
     script:
         "../../scripts/hidden_states.py"
 
@@ -79,7 +78,6 @@ rule measure_anisotropy:
         runtime=measuring_time,
     params:
         columns=model_columns,
-        code=code("measure_anisotropy"),
     script:
         "../../scripts/measure_anisotropy.py"
 
@@ -102,6 +100,5 @@ rule estimate_intrinsic_dimension:
     params:
         columns=model_columns,
         settings=STUDY.intrinsic_dimension.model_dump(exclude={"figure_fraction"}),
-        code=code("estimate_intrinsic_dimension"),
     script:
         "../../scripts/estimate_intrinsic_dimension.py"

@@ -49,7 +49,6 @@ rule pretrain:
         pretraining=lambda wildcards: suite_of(wildcards).pretraining.model_dump(),
         steps=lambda wildcards: suite_of(wildcards).checkpoints.steps,
         size=lambda wildcards: size_of(wildcards).model_dump(include={"width", "vocabulary_rows", "layers", "heads"}),
-        code=code("pretrain"),
     script:
         "../../scripts/pretrain.py"
 
@@ -74,7 +73,6 @@ rule copy_model:
         package=lambda wildcards: suite_of(wildcards).package,
         path=lambda wildcards: size_of(wildcards).path,
         packages=lambda wildcards: versions([suite_of(wildcards).package]),
-        code=code("copy_model"),
     script:
         "../../scripts/copy_model.py"
 
@@ -98,7 +96,6 @@ rule link_model:
         runtime=more(60),
     params:
         path=local_path,
-        code=code("link_model"),
     script:
         "../../scripts/link_model.py"
 
@@ -123,6 +120,5 @@ rule fetch_model:
     params:
         source=lambda wildcards: hub_source(model_of(wildcards)),
         files="model",
-        code=code("fetch"),
     script:
         "../../scripts/fetch.py"

@@ -23,7 +23,6 @@ rule fetch_task:
     params:
         task="{task}",
         packages=versions(["mteb"]),  # which pins the revision of its data
-        code=code("fetch_task"),
     script:
         "../../scripts/fetch_task.py"
 
@@ -51,6 +50,5 @@ rule mteb_task:
         tokenizer=lambda wildcards: suite_of(wildcards).tokenizer,
         precision=STUDY.retrieval and STUDY.retrieval.precision,
         max_length=STUDY.retrieval and STUDY.retrieval.max_length,
-        code=code("mteb_task"),
     script:
         "../../scripts/mteb_task.py"

@@ -41,8 +41,8 @@ rule figure:
         mem_mb=more(2000),
         runtime=more(15),
     params:
+        function="report.figures.{figure}",
         choices=lambda wildcards: FIGURES[wildcards.figure].choices(STUDY),
-        code=code("figure"),
     script:
         "../../scripts/figure.py"
 
@@ -70,7 +70,6 @@ rule benchmarks:
         folder=f"results/{STUDY.study}/benchmarks",
         rules={each.name: strip_wildcard_constraints(each.benchmark) for each in workflow.rules if each.benchmark},
         models=sorted({(m.suite, m.size, SUITES[m.suite].sizes[m.size].parameters) for m in GRID.models}),
-        code=code("benchmarks"),
     script:
         "../../scripts/benchmarks.py"
 
@@ -115,7 +114,6 @@ rule write_report:
         read=read_files(),
         choices={name: FIGURES[name].choices(STUDY) for name in DRAWN},
         lost=losses([*REPORTED, *drawn(DRAWN, "svg")]),
-        code=code("report"),
     script:
         "../../scripts/report.py"
 

@@ -69,7 +69,6 @@ rule retrieve:
         size=lambda wildcards: Ablation.parse(wildcards.ablation).size,
         precision=STUDY.retrieval and STUDY.retrieval.precision,
         bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
-        code=code("retrieve"),
     script:
         "../../scripts/retrieve.py"
 
@@ -98,6 +97,5 @@ rule random_baseline:
         widths=lambda wildcards: STUDY.retrieval.random_baseline.widths,
         precision=STUDY.retrieval and STUDY.retrieval.precision,
         bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
-        code=code("random_baseline"),
     script:
         "../../scripts/random_baseline.py"

@@ -22,6 +22,5 @@ rule study:
         study=STUDY.model_dump(mode="json", exclude_defaults=False),
         suites={name: SUITES[name].model_dump(mode="json", exclude_none=True) for name in GRID.suite_names},
         pruned=[(str(cut.combination), cut.reason) for cut in GRID.pruned],
-        code=code("study"),
     script:
         "../../scripts/study.py"

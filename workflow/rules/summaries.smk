@@ -4,10 +4,10 @@ Reads <results>/tables/by_suite/{anisotropy,intrinsic_dimension}/{suite}.parquet
 Writes <results>/anisotropy_bells/{suite}.parquet and <results>/dimension_over_training/{suite}.parquet.
 """
 
-# summary -> (table it reads, function of lmshape.summaries)
+# summary -> (table it reads, function that tells it)
 SUMMARIES = {
-    "anisotropy_bells": ("anisotropy", "bells"),
-    "dimension_over_training": ("intrinsic_dimension", "training_shapes"),
+    "anisotropy_bells": ("anisotropy", "summaries.bells"),
+    "dimension_over_training": ("intrinsic_dimension", "summaries.training_shapes"),
 }
 
 
@@ -30,6 +30,5 @@ rule summarize:
         runtime=more(5),
     params:
         function=lambda wildcards: SUMMARIES[wildcards.summary][1],
-        code=code("summarize"),
     script:
         "../../scripts/summarize.py"

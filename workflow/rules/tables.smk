@@ -41,7 +41,6 @@ rule suite_table:
     params:
         labels=lambda wildcards: GRID.labels(wildcards.table, wildcards.suite),
         lost=lambda wildcards: losses(of_suite(wildcards)),
-        code=code("table"),
     script:
         "../../scripts/table.py"
 
@@ -67,7 +66,6 @@ rule table:
     params:
         labels=None,  # they are there
         lost=lambda wildcards: losses(parts(wildcards)),
-        code=code("table"),
     script:
         "../../scripts/table.py"
 

@@ -55,9 +55,9 @@ rule dataset:
         runtime=lambda wildcards, attempt: int(dataset_minutes(source_mb(wildcards)) * attempt),
         downloads=lambda wildcards: int(STUDY.retrieval.datasets[wildcards.dataset].source == "mteb"),
     params:
-        dataset=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].model_dump(),
+        function=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].made_by,
+        settings=lambda wildcards: STUDY.retrieval.datasets[wildcards.dataset].model_dump(exclude={"source"}),
         packages=dataset_packages,
-        code=code("dataset"),
     script:
         "../../scripts/dataset.py"
 
@@ -82,7 +82,6 @@ rule counts:
     params:
         tokenizer="{tokenizer}",
         max_length=STUDY.retrieval and STUDY.retrieval.max_length,
-        code=code("counts"),
     script:
         "../../scripts/counts.py"
 
@@ -104,7 +103,5 @@ rule token_ids:
     resources:
         mem_mb=more(4000),
         runtime=more(60),
-    params:
-        code=code("token_ids"),
     script:
         "../../scripts/token_ids.py"

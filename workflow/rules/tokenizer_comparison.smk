@@ -47,7 +47,6 @@ rule fetch_own_tokenizer:
     params:
         source=lambda wildcards: hub_source(finished(wildcards)),
         files="tokenizer-if-any",
-        code=code("fetch"),
     script:
         "../../scripts/fetch.py"
 
@@ -70,6 +69,5 @@ rule compare_tokenizers:
         runtime=more(10),
     params:
         tokenizer=lambda wildcards: suite_of(wildcards).tokenizer,
-        code=code("compare_tokenizers"),
     script:
         "../../scripts/compare_tokenizers.py"

@@ -39,7 +39,6 @@ rule train_tokenizer:
         vocabulary=lambda wildcards: min(
             size.vocabulary_rows for size in SUITES[tokenizer_model(wildcards).suite].sizes.values()
         ),
-        code=code("train_tokenizer"),
     script:
         "../../scripts/train_tokenizer.py"
 
@@ -62,8 +61,6 @@ rule copy_tokenizer:
     resources:
         mem_mb=more(1000),
         runtime=more(10),
-    params:
-        code=code("copy_tokenizer"),
     script:
         "../../scripts/copy_tokenizer.py"
 
@@ -88,6 +85,5 @@ rule fetch_tokenizer:
     params:
         source=lambda wildcards: hub_source(tokenizer_model(wildcards)),
         files="tokenizer",
-        code=code("fetch"),
     script:
         "../../scripts/fetch.py"

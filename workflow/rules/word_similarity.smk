@@ -38,7 +38,6 @@ rule count_words:
     params:
         pairs=word_pairs,
         packages=lambda wildcards: versions([] if own_word_pairs(wildcards) else ["gensim"]),
-        code=code("count_words"),
     script:
         "../../scripts/count_words.py"
 
@@ -63,6 +62,5 @@ rule measure_word_similarity:
     params:
         columns=model_columns,
         tokenizer=lambda wildcards: suite_of(wildcards).tokenizer,
-        code=code("measure_word_similarity"),
     script:
         "../../scripts/measure_word_similarity.py"

@@ -197,6 +197,11 @@ def write(dataset: Dataset, folder: str | Path, source: Mapping[str, str] | None
         (temporary / "dataset.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
+def copy_beir(path: str | Path, folder: str | Path, drop_self: bool = False) -> None:
+    """Write the BEIR folder at `path` anew, checked: what `read_beir` takes."""
+    write(read_beir(path, drop_self), folder)
+
+
 def export_mteb(task: str, folder: str | Path, split: str | None = None) -> None:
     """Write mteb's retrieval task as a BEIR folder, with the revision that mteb pins (downloads it).
 

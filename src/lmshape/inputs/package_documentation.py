@@ -19,9 +19,10 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import packages
+from lmshape.inputs import datasets, packages
 from lmshape.inputs.datasets import Dataset, Document
 from lmshape.inputs.python_names import Names
 
@@ -44,6 +45,11 @@ class Entry:
     summary: str
     body: str
     see_also: tuple[str, ...]
+
+
+def write(packages: list[str], queries: int, folder: str | Path) -> None:
+    """Write the data set that `build` makes as a BEIR folder."""
+    datasets.write(build(packages, queries), folder)
 
 
 def build(chosen: list[str], queries: int) -> Dataset:

@@ -41,15 +41,16 @@ class Damaged(LmshapeError):
     short = True
 
 
-def articles(source: str, path: str | Path | None = None) -> list[Article]:
-    """The articles of a corpus: `source` as a study names it, `path` the file, where it is not in a package."""
-    if source == "wikipedia-extract":
-        with bz2.open(packages.file("gensim", WIKIPEDIA_EXTRACT)) as dump:
-            return [Article(*page) for page in wikipedia.read_dump(dump)]
-    if source == "enwik8":
-        with zipfile.ZipFile(path) as archive, archive.open("enwik8") as dump:
-            return [Article(*page) for page in wikipedia.read_dump(dump)]
-    return read_plain(Path(path))
+def wikipedia_extract() -> list[Article]:
+    """The articles of the dump that gensim ships."""
+    with bz2.open(packages.file("gensim", WIKIPEDIA_EXTRACT)) as dump:
+        return [Article(*page) for page in wikipedia.read_dump(dump)]
+
+
+def enwik8(path: str | Path) -> list[Article]:
+    """The articles of enwik8.zip."""
+    with zipfile.ZipFile(path) as archive, archive.open("enwik8") as dump:
+        return [Article(*page) for page in wikipedia.read_dump(dump)]
 
 
 def download(address: str, sha256: str, path: str | Path) -> None:

@@ -1,166 +1,280 @@
 """What a rule's code amounts to, as a short string that changes when, and only when, the code does.
 
-Snakemake sees the text of a rule but not the modules that its script imports. A rule that carries
-`params: code=code("scripts/x.py")` is stale as soon as the script or any lmshape module behind it changes,
-and stays fresh when only comments, docstrings or formatting do.
+Snakemake sees the text of a rule but not the modules that its script imports. Their code is followed by name: of a
+module counts what the script reaches, functions, classes and constants, directly or through others, and whatever the
+module does when it is imported. Where names cannot be followed, as when a module is handed around, it counts whole.
+
+What `lmshape.jobs` does beside a job's work (its log, devices, threads, memory) changes no result and never counts.
 """
 
-import ast
-import hashlib
-import importlib.util
+import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
-from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from lmshape.errors import LmshapeError
+from lmshape.jobs.outline import ADDING, Chain, Outline, Statement, digest, outline
 
 PACKAGE = Path(__file__).parents[1]
-IGNORED_FIELDS = {"ctx", "kind", "type_comment"}  # each follows from the rest, or has no effect
+BESIDE = "jobs"  # the module of a package that no result depends on
+ANY_NAME = {"globals", "locals", "vars", "dir", "eval", "exec"}  # by which all names of a module can be had
+OWN_NAME = {"__package__", "__name__"}  # by which a module imports others of its package without naming it
 
 
-class Outline(NamedTuple):
-    """What a Python file amounts to, whatever its comments, docstrings and formatting."""
+def code(script: str | Path, *functions: str, package: Path = PACKAGE) -> str:
+    """Hash of a script, of what it reaches in `package` by name, and of the data files that this names.
 
-    digest: str
-    imports: tuple[tuple[int, str], ...]  # dots of a relative import, dotted name
-    strings: tuple[str, ...]
-
-
-def code(script: str | Path, package: Path = PACKAGE) -> str:
-    """Hash of a script, of the modules of `package` that it reaches, and of the data files that those name.
-
-    A data file (a template, say) is not Python, lies in the module's own folder and is named there in a string.
-    Returns 16 hexadecimal digits, the same in every process.
+    `functions` are those that the script calls by names it is given (`lmshape.jobs.job.function`), as dotted names in
+    the package. A data file (a template, say) is not Python, lies in the folder of a module, or below, and is named
+    there in a string, or in another data file. Returns 16 hexadecimal digits, the same in every process.
     Raises LmshapeError for a file that is missing or is not Python.
     """
-    files = reached(script, package)
-    parts = [f"{module} {outline(path).digest}" for module, path in files.items()]
-    parts += [f"{path.name} {_digest(path.read_bytes())}" for path in _data_files(files)]
-    return _digest("\n".join(sorted(parts)).encode())
+    return Code(package).of(Path(script), *functions)
 
 
-def reached(script: str | Path, package: Path = PACKAGE) -> dict[str, Path]:
-    """A script and the modules of `package` that it reaches: module name -> file.
-
-    A module is reached by an import anywhere in the text (inside functions too), directly or through other
-    modules of the package. The script has no name, so that it may be moved. Raises as `code` does.
-    """
-    files = {"": Path(script)}
-    waiting = [""]
-    while waiting:
-        for module, path in _imported(waiting.pop(), files, package):
-            if module not in files:
-                files[module] = path
-                waiting.append(module)
-    return files
+def reads_wildcards(script: str | Path) -> bool:
+    """Whether a script of Snakemake reads its wildcards, so that they are part of what it is given."""
+    uses = chain.from_iterable(statement.uses for statement in outline(Path(script)).statements)
+    return any(names[:2] == ("snakemake", "wildcards") for names in uses)
 
 
-def versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Installed versions of the packages that a rule takes data from: another version makes its outputs stale.
+class Target(NamedTuple):
+    """Where names lead: to what a module binds to `name`, or to the whole of it; `rest` is what is asked of that."""
 
-    Packages are named as they are imported. None where the process that plans the workflow has no such package:
-    the job may have it in an environment of its own, or will say that it is missing.
-    """
-    return {package: _version(package) for package in packages}
-
-
-@cache
-def _version(package: str) -> str | None:
-    if importlib.util.find_spec(package) is None:
-        return None
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:  # its distribution has another name: listing them all takes a while
-        return metadata.version(metadata.packages_distributions()[package][0])
+    module: str
+    name: str | None
+    rest: Chain
 
 
-def _imported(module: str, files: dict[str, Path], package: Path) -> Iterator[tuple[str, Path]]:
-    """The modules of `package`, with their files, that one file imports; importing a.b runs a as well."""
-    path = files[module]
-    home = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for level, name in outline(path).imports:
-        parents = home[: len(home) - level + 1] if level else []
-        names = [*parents, *name.split(".")]
-        for length in range(1, len(names) + 1):
-            if found := _find(names[:length], package):
-                yield ".".join(names[:length]), found
+class Node(NamedTuple):
+    """A statement of a module that counts; of no statement: that the module is imported."""
+
+    module: str
+    statement: Statement | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.module, id(self.statement)))
+
+    def __eq__(self, other: object) -> bool:
+        return self.module == other.module and self.statement is other.statement
 
 
-def _find(names: list[str], package: Path) -> Path | None:
-    """The file of a dotted name of `package`; None for other packages, and for names that are no module."""
-    if names[0] != package.name:
-        return None
-    stem = package.joinpath(*names[1:])
-    candidates = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
-    return next((path for path in candidates if path.is_file()), None)
+class Code:
+    """The code of a package as it is now: every module is read once, and followed once, for any number of scripts."""
+
+    def __init__(self, package: Path = PACKAGE):
+        self.package = package
+        self.find = cache(self._find)
+        self.outline = cache(self._outline)
+        self.data_files = cache(self._data_files)
+        self.beyond = cache(self._beyond)
+        self.asking: set[tuple[str, Chain]] = set()
+
+    def of(self, script: Path, *functions: str) -> str:
+        """As `code` of this package."""
+        reached = self.reached(script, *functions)
+        parts = {part for node in reached if node.statement for part in self.parts(node, script)}
+        parts |= {f"{path.name} {digest(path.read_bytes())}" for path in self.named(reached)}
+        return digest("\n".join(sorted(parts)).encode())
+
+    def reached(self, script: Path, *functions: str) -> set[Node]:
+        """All that counts for a script."""
+        called = chain.from_iterable(self.lead(f"{self.package.name}.{function}") for function in functions)
+        reached = {*self.whole(str(script)), *self.nodes(called)}
+        waiting = list(reached)
+        while waiting:
+            new = self.beyond(waiting.pop()) - reached
+            reached |= new
+            waiting += new
+        return reached
+
+    def parts(self, node: Node, script: Path) -> Iterator[str]:
+        """Lines for a statement and for the imports that it uses. A script has no name, so that it may be moved."""
+        module = node.module if node.module != str(script) else ""
+        yield f"{module} {node.statement.digest}"
+        imports = self.outline(node.module).imports
+        for name in {names[0] for names in node.statement.uses}:
+            for dotted in node.statement.imports.get(name, set()) | imports.get(name, set()):
+                yield f"{module} {name} is {dotted}"
+
+    def named(self, reached: set[Node]) -> set[Path]:
+        """The data files that are named in what counts, or in one another."""
+        texts: dict[Path, set[str]] = {}
+        for module, statement in reached:
+            if statement:
+                texts.setdefault(self.find(module).parent, set()).update(statement.strings)
+        named: set[Path] = set()
+        while texts:
+            folder, strings = texts.popitem()
+            for path in set(self.data_files(folder)) - named:
+                if any(_names(path.name, string) for string in strings):
+                    named.add(path)
+                    text = path.read_text(encoding="utf-8", errors="replace")
+                    texts.setdefault(path.parent, set()).add(text)
+        return named
+
+    # --- files ---
+
+    def _find(self, module: str) -> Path | None:
+        """The file of a module by its dotted name, or of a script; None for other packages, and for what is none."""
+        if module.endswith(".py"):
+            return Path(module)
+        first, *names = module.split(".")
+        if first != self.package.name or names[:1] == [BESIDE]:
+            return None
+        stem = self.package.joinpath(*names)
+        candidates = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
+        return next((path for path in candidates if path.is_file()), None)
+
+    def _outline(self, module: str) -> Outline:
+        path = self.find(module)
+        return outline(path, "" if str(path) == module else module)
+
+    def _data_files(self, folder: Path) -> list[Path]:
+        """Those in the folder of a module, and below; a script has none."""
+        inside = folder.is_relative_to(self.package)
+        found = folder.rglob("*") if inside else ()
+        return [path for path in found if path.is_file() and path.suffix not in (".py", ".pyc")]
+
+    def modules(self) -> list[str]:
+        """All of the package."""
+        files = (path.relative_to(self.package.parent).with_suffix("") for path in self.package.rglob("*.py"))
+        names = (".".join(file.parts).removesuffix(".__init__") for file in files)
+        return [name for name in names if self.find(name)]
+
+    # --- what counts where something counts ---
+
+    def _beyond(self, node: Node) -> set[Node]:
+        module, statement = node
+        return set(self.used(module, statement) if statement else self.done(module))
+
+    def done(self, module: str) -> Iterator[Node]:
+        """What importing a module does: it imports others, and runs statements that do something."""
+        found = self.outline(module)
+        parent = module.rpartition(".")[0]
+        for dotted in chain([parent] if self.find(parent) else (), found.stars, *found.imports.values()):
+            yield from self.importing(dotted)
+        for statement in found.statements:
+            called = chain.from_iterable(
+                self.targets(module, statement, names) for names in statement.calls_now
+            )
+            if statement.acts or any(self.remembers(target, set()) for target in called):
+                yield Node(module, statement)
+
+    def used(self, module: str, statement: Statement) -> Iterator[Node]:
+        """What a statement uses."""
+        yield Node(module)
+        for dotted in chain.from_iterable(statement.imports.values()):
+            yield from self.importing(dotted)
+        for names in statement.uses:
+            yield from self.nodes(self.targets(module, statement, names))
+            if names[0] in ANY_NAME or names[:2] == ("sys", "modules"):
+                yield from self.whole(module)
+        own = OWN_NAME & {names[0] for names in statement.uses}
+        if own and any(names[-1] in ("import_module", "__import__") for names in statement.calls):
+            yield from self.everything()
+        for string in statement.strings:
+            if string.startswith(f"{self.package.name}.") and re.fullmatch(r"[\w.]+", string):
+                # the beginning of a name may become that of any module
+                yield from self.everything() if string.endswith(".") else self.nodes(self.lead(string))
+
+    def importing(self, dotted: str) -> Iterator[Node]:
+        """The longest part of a dotted name that is a module; its parents are imported with it."""
+        names = dotted.split(".")
+        while names and not self.find(".".join(names)):
+            names.pop()
+        if names:
+            yield Node(".".join(names))
+
+    def nodes(self, targets: Iterable[Target]) -> Iterator[Node]:
+        """The statements that names lead to."""
+        for module, name, _ in targets:
+            if name is None:
+                yield from self.whole(module)
+            for statement in self.binding(module, name):
+                yield Node(module, statement)
+
+    def whole(self, module: str) -> Iterator[Node]:
+        """All of a module, and what it has from others, which may be asked of it as well."""
+        found = self.outline(module)
+        yield Node(module)
+        for statement in found.statements:
+            yield Node(module, statement)
+        if self.find(module) != Path(module):
+            had = chain.from_iterable(self.asked(module, (name,)) for name in found.imports)
+            yield from self.nodes(target for target in had if target.name)
+
+    def everything(self) -> Iterator[Node]:
+        for module in self.modules():
+            yield from self.whole(module)
+
+    # --- where names lead ---
+
+    def binding(self, module: str, name: str | None) -> list[Statement]:
+        return self.outline(module).binding.get(name, [])
+
+    def targets(self, module: str, statement: Statement, names: Chain) -> list[Target]:
+        """Where a chain of names in a statement leads in the package, if it does."""
+        imported = [self.lead(dotted, names[1:]) for dotted in statement.imports.get(names[0], ())]
+        return [*chain.from_iterable(imported), *self.asked(module, names)]
+
+    def lead(self, dotted: str, rest: Chain = ()) -> list[Target]:
+        """Where a dotted name leads, and what is asked of it."""
+        names = (*dotted.split("."), *rest)
+        lengths = range(len(names), 0, -1)
+        module = next((m for n in lengths if self.find(m := ".".join(names[:n]))), None)
+        asked = names[module.count(".") + 1 :] if module else ()
+        if module is None or asked[:1] == (BESIDE,):
+            return []
+        found = self.asked(module, asked) if asked else []
+        if not found and (not asked or asked[0] == "__dict__" or not asked[0].startswith("__")):
+            return [Target(module, None, asked)]  # handed around, or asked for what it makes somehow
+        return found
+
+    def asked(self, module: str, names: Chain) -> list[Target]:
+        """Where names lead that are looked up in a module: to what it binds, or has from others."""
+        if (module, names) in self.asking:  # two modules have it from each other
+            return []
+        self.asking.add((module, names))
+        outline = self.outline(module)
+        found = [Target(module, names[0], names[1:])] if names[0] in outline.binding else []
+        for dotted in outline.imports.get(names[0], ()):
+            found += self.lead(dotted, names[1:])
+        for star in filter(self.find, outline.stars):
+            found += self.asked(star, names)
+        self.asking.remove((module, names))
+        return found
+
+    def is_object(self, target: Target) -> bool:
+        """Whether a name is bound to an object that may change, and not to a function or class."""
+        return target.name is None or any(s.assigns for s in self.binding(target.module, target.name))
+
+    def remembers(self, target: Target, seen: set[Target]) -> bool:
+        """Whether a call of what names lead to may leave something in the package, as a decorator that registers."""
+        if target in seen:
+            return False
+        seen.add(target)
+        bound = self.binding(target.module, target.name)
+        if target.rest:  # a method, of an object or a class
+            return target.rest[0] in ADDING or not all(statement.literal for statement in bound)
+        for statement in bound:
+            called, changed = (
+                chain.from_iterable(self.targets(target.module, statement, names) for names in some)
+                for some in (statement.calls, statement.changes)
+            )
+            if (
+                statement.assigns
+                or "__init_subclass__" in statement.strings
+                or any(map(self.is_object, changed))
+                or any(self.remembers(other, seen) for other in called if not self.is_object(other))
+            ):
+                return True
+        return False
 
 
-def _data_files(files: dict[str, Path]) -> set[Path]:
-    """Files beside the package's modules that are not Python and that a module of that folder names in a string."""
-    modules = [path for module, path in files.items() if module]
-    data = {
-        folder: [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
-        for folder in {path.parent for path in modules}
-    }
-    return {
-        found
-        for path in modules
-        for found in data[path.parent]
-        if any(found.name in string for string in outline(path).strings)
-    }
-
-
-def outline(path: Path) -> Outline:
-    """What a file amounts to; raises as `code` does."""
-    try:
-        return _parse(path.read_bytes())
-    except OSError as error:
-        raise LmshapeError(
-            f"{path}: cannot be read ({error.strerror}), and a rule names it as its code"
-        ) from None
-    except (SyntaxError, ValueError) as error:
-        raise LmshapeError(f"{path}: is not valid Python ({error})") from None
-
-
-@cache  # by content: an edit within one process is seen, and a module behind many scripts is parsed once
-def _parse(source: bytes) -> Outline:
-    imports: list[tuple[int, str]] = []
-    strings: list[str] = []
-    text = _canonical(ast.parse(source), imports, strings)
-    return Outline(_digest(text.encode()), tuple(imports), tuple(strings))
-
-
-def _canonical(node: object, imports: list[tuple[int, str]], strings: list[str]) -> str:
-    """A syntax tree as text, without docstrings and positions; its imports and strings are appended to the lists.
-
-    Empty fields are left out, so that a newer Python that adds an optional one changes nothing.
-    """
-    if isinstance(node, list):
-        items = (_canonical(item, imports, strings) for item in node if not _is_bare_string(item))
-        return f"[{','.join(items)}]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    if isinstance(node, ast.Import):
-        imports += [(0, alias.name) for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-        imports += [(node.level, ".".join(filter(None, (node.module, alias.name)))) for alias in node.names]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        strings.append(node.value)
-    names = (name for name in node._fields if name not in IGNORED_FIELDS)
-    fields = ((name, _canonical(getattr(node, name, None), imports, strings)) for name in names)
-    return f"{type(node).__name__}({','.join(f'{k}={v}' for k, v in fields if v not in ('None', '[]'))})"
-
-
-def _is_bare_string(node: object) -> bool:
-    """Whether a statement is a string alone: a docstring, or a comment written as one."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+def _names(file: str, string: str) -> bool:
+    """Whether a string names a file, as it is or by a pattern that has an ending."""
+    pattern = re.fullmatch(r"(?:.*/)?([\w*-]*\*[\w*-]*(?:\.\w+)+)", string)
+    return file in string or (pattern is not None and fnmatch(file, pattern[1]))

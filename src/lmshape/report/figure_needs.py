@@ -3,10 +3,16 @@
 Light on purpose, as `lmshape.report.figure_list` is: the workflow asks while it is parsed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lmshape.study.grid import Grid, over_training
+from lmshape.study.grid import over_training
+
+if TYPE_CHECKING:
+    from lmshape.study.grid import Grid  # how jobs are planned makes no report stale
 
 
 @dataclass(frozen=True)

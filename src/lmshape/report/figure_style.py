@@ -21,8 +21,6 @@ from matplotlib.colors import Colormap, ListedColormap, SymLogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from lmshape.study.ablation_names import Ablation
-
 WIDTH = 7.0  # inches: the text width of a two-column paper
 FONT = 8  # points, at that width
 STYLE = {
@@ -272,12 +270,13 @@ def _spaced(values: Sequence[int], count: int) -> list[int]:
 def ablation_styles(names: Iterable[str]) -> dict[str, dict]:
     """Ablation -> its look, in the legend's order: one hue a kind, darker for a larger N.
 
-    Those named first are drawn above the others: where values agree, `original` stays in sight.
+    Kinds that ABLATIONS does not know come last, in green. Those named first are drawn above the others: where values
+    agree, `original` stays in sight.
     """
-    ablations, colors = [Ablation.parse(name) for name in names], {}
-    for kind, hue in ABLATIONS.items():
-        members = sorted((a for a in ablations if a.kind == kind), key=lambda ablation: ablation.size or 0)
-        colors |= zip(map(str, members), shades(hue, len(members)), strict=True)
+    kinds, colors = {name: name.partition("-")[0] for name in names}, {}
+    for kind in dict.fromkeys([*ABLATIONS, *sorted(kinds.values())]):
+        members = sorted((n for n in kinds if kinds[n] == kind), key=lambda name: (len(name), name))
+        colors |= zip(members, shades(ABLATIONS.get(kind, GREEN), len(members)), strict=True)
     heights = np.linspace(3, 2, len(colors))  # drawing order; matplotlib's own lines are at 2
     looks = zip(colors.items(), cycle(MARKERS), heights, strict=False)
     return {name: {"color": color, "marker": marker, "zorder": z} for (name, color), marker, z in looks}

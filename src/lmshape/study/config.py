@@ -7,7 +7,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -41,6 +41,7 @@ SIDES = "Embedding tables to score: input, output (where a model has its own)."
 class PackageDocumentation(Strict):
     """Retrieval of documentation by its summary line, built from docstrings of the pinned packages."""
 
+    made_by: ClassVar[str] = "inputs.package_documentation.write"
     source: Literal["package-documentation"]
     packages: list[str] = Field(min_length=1, description="Installed packages whose docstrings are read.")
     queries: int = Field(400, ge=1, description="Queries, at most.")
@@ -49,6 +50,7 @@ class PackageDocumentation(Strict):
 class MtebTask(Strict):
     """A retrieval task of mteb, by name."""
 
+    made_by: ClassVar[str] = "inputs.datasets.export_mteb"
     source: Literal["mteb"]
     task: str = Field(
         description="Name of the task, e.g. SCIDOCS, or name:subset of a task of several. Whether a query's own "
@@ -63,6 +65,7 @@ class MtebTask(Strict):
 class BeirFolder(Strict):
     """A folder in BEIR layout: corpus.jsonl, queries.jsonl, qrels/test.tsv."""
 
+    made_by: ClassVar[str] = "inputs.datasets.copy_beir"
     source: Literal["folder"]
     path: OwnPath = Field(description="The folder, relative to where Snakemake runs.")
     drop_self: bool = Field(
@@ -142,28 +145,32 @@ class Retrieval(Strict):
 class WikipediaExtract(Strict):
     """The shortened English Wikipedia dump that gensim ships for its tests."""
 
+    read_by: ClassVar[str] = "inputs.text.wikipedia_extract"
     source: Literal["wikipedia-extract"]
 
 
 class Enwik8(Strict):
     """The first 100 MB of English Wikipedia (the published study's text), downloaded and checked."""
 
+    read_by: ClassVar[str] = "inputs.text.enwik8"
     source: Literal["enwik8"]
 
 
 class TextFile(Strict):
     """A plain-text file; articles are separated by blank lines."""
 
+    read_by: ClassVar[str] = "inputs.text.read_plain"
     source: Literal["file"]
     path: OwnPath = Field(description="The file, relative to where Snakemake runs.")
+
+
+Corpus = Annotated[WikipediaExtract | Enwik8 | TextFile, Field(discriminator="source")]
 
 
 class Text(Strict):
     """The text that models read: for hidden states, and for the pre-training of small suites."""
 
-    corpus: Annotated[WikipediaExtract | Enwik8 | TextFile, Field(discriminator="source")] = Field(
-        description="Where the text comes from."
-    )
+    corpus: Corpus = Field(description="Where the text comes from.")
     held_out: float = Field(
         1.0, gt=0, le=1, description="Share of articles kept for hidden states; the rest may be trained on."
     )

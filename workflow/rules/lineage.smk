@@ -1,0 +1,91 @@
+"""What every result was made of: one more param of every rule with a script. Included after all other rules.
+
+A rule whose script calls a function of lmshape by name has that name as its param `function`, or several as
+`functions`: they count as code of the rule. Labels are no params, nor are resources.
+"""
+
+from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
+
+from lmshape.errors import LmshapeError
+from lmshape.jobs import fingerprint
+from lmshape.jobs.contents import Contents
+from lmshape.jobs.lineage import made_of
+
+CODE = fingerprint.Code()
+CONTENTS = Contents(Path(".snakemake/contents.json"))
+IN_CONDA = workflow.deployment_settings and DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+
+
+@cache
+def code_of(script, functions):
+    return CODE.of(ROOT / "scripts" / script, *functions)
+
+
+@cache
+def reads_wildcards(script):
+    return fingerprint.reads_wildcards(ROOT / "scripts" / script)
+
+
+@cache
+def environment(rule):
+    return CONTENTS.digest(ROOT / "envs" / Path(rule.conda_env).name)
+
+
+def settings_of(job, params):
+    """What a job's script is given: params, wildcards where it reads them, and its environment if that is its own."""
+    settings = dict(params.items())
+    if reads_wildcards(Path(job.rule.script).name):
+        settings["wildcards"] = sorted(job.wildcards_dict.items())
+    if IN_CONDA:
+        settings["environment"] = environment(job.rule)
+    return settings
+
+
+def inputs_of(job):
+    """What each of a job's inputs was made of; of files that no job makes, what they hold.
+
+    An input that is `ancient` must only be there.
+    """
+    makers = {path: maker for maker, paths in job.dag.dependencies[job].items() for path in paths}
+    for path in job.input:
+        if path not in makers:
+            yield CONTENTS.digest(path)
+        elif not path.is_ancient:
+            yield f"{makers[path].params.made_of} {list(makers[path].output).index(path)}"
+
+
+def with_lineage(rule):
+    """Expands the params of a rule's jobs as the rule does, and adds `made_of`.
+
+    Only the process that plans the workflow records params and knows the jobs before a job. One that runs a job on a
+    cluster needs them where it looks for the job's output in the cache: there, what Snakemake itself hashes says the rest.
+    """
+    expand, known = rule.expand_params, {}
+
+    def lineage(job, params):
+        functions = (*params.get("functions", ()), *filter(None, [params.get("function")]))
+        code = code_of(Path(rule.script).name, functions)
+        if not workflow.is_main_process:
+            return code
+        return made_of(code, settings_of(job, params), inputs_of(job))
+
+    def expand_params(wildcards, input, output, job, omit_callable=False):
+        params, recorded = expand(wildcards, input, output, job, omit_callable)
+        if workflow.is_main_process or rule.cache:
+            key = tuple(sorted(wildcards.items()))
+            try:
+                known[key] = known.get(key) or lineage(job, params)
+            except LmshapeError as error:
+                raise WorkflowError(str(error), rule=rule) from None
+            params.append(known[key])
+            params._add_name("made_of")
+            recorded.append(known[key])
+        return params, recorded
+
+    return expand_params
+
+
+for each in workflow.rules:
+    if each.script:
+        each.expand_params = with_lineage(each)
