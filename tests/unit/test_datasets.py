@@ -298,14 +298,19 @@ def test_a_byte_order_mark_is_no_part_of_a_file(folder, file):
     assert datasets.read(folder) == expected
 
 
+def run_job(folder, source):
+    """Run the job that makes a data set of a study's `source` in `folder`/made."""
+    params = {"function": source.made_by, "settings": source.model_dump(exclude={"source"})}
+    script_job.run("dataset", folder, params=params, output={"folder": "made"})
+
+
 @pytest.mark.parametrize("drop_self", [False, True])
 def test_trap_30_the_study_alone_says_whether_a_users_folder_has_the_queries_among_its_documents(
     folder, tmp_path, drop_self
 ):
     """A file beside the three of BEIR is no input of the job: a change of it must change nothing."""
     (folder / "dataset.json").write_text(json.dumps({"drop_self": not drop_self, "revision": "other"}))
-    settings = BeirFolder(source="folder", path=str(folder), drop_self=drop_self).model_dump()
-    script_job.run("dataset", tmp_path, params={"dataset": settings}, output={"folder": "made"})
+    run_job(tmp_path, BeirFolder(source="folder", path=str(folder), drop_self=drop_self))
     assert datasets.read(tmp_path / "made") == Dataset(
         DOCUMENTS, QUERIES, QRELS, drop_self, Dataset(DOCUMENTS, QUERIES, QRELS, drop_self).sha256[:12]
     )
@@ -386,11 +391,10 @@ def test_a_split_that_a_task_lacks_is_refused_with_those_it_has_before_anything_
 
 
 def test_the_job_exports_the_split_of_the_study(tmp_path):
-    settings = MtebTask(source="mteb", task="LEMBNeedleRetrieval", split="test").model_dump()
     with pytest.raises(
         AssertionError, match="LEMBNeedleRetrieval has no split test; it has test_256, test_512"
     ):
-        script_job.run("dataset", tmp_path, params={"dataset": settings}, output={"folder": "made"})
+        run_job(tmp_path, MtebTask(source="mteb", task="LEMBNeedleRetrieval", split="test"))
 
 
 def test_a_task_that_mteb_lacks_is_refused_by_name(tmp_path):

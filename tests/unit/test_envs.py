@@ -19,12 +19,6 @@ ENVS = sorted((ROOT / "envs").glob("*.yaml"))
 DISTRIBUTIONS = metadata.packages_distributions()  # by the name that they are imported by
 UNUSED = {  # imports inside functions that no job of the environment calls
     "measures.yaml: lmshape.inputs.checkpoints imports transformers": "for a model's configuration",
-    "measures.yaml: lmshape.inputs.datasets imports mteb": "to make data sets, which are only read here",
-    "measures.yaml: lmshape.inputs.tokenizer_loading imports sentencepiece": "to tokenize; here tokens are counts",
-    "measures.yaml: lmshape.inputs.tokenizer_loading imports tokenizers": "to tokenize; here tokens are counts",
-    "measures.yaml: lmshape.inputs.tokenizer_loading imports transformers": "to tokenize; here tokens are counts",
-    "measures.yaml: lmshape.inputs.own_code imports transformers": "to know its classes, where models are loaded",
-    "measures.yaml: lmshape.models.loading imports transformers": "to run models; here are their hidden states",
 }
 
 

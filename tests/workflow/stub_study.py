@@ -18,15 +18,21 @@ ROOT = Path(__file__).parents[2]
 STUB = """
 import os
 import pathlib
-text = os.environ.get("WRITTEN", "")
+written = os.environ.get("WRITTEN", "")
 for path in map(pathlib.Path, snakemake.output):
-    path.write_text(text) if path.suffix in ENDINGS else path.mkdir()
+    path.write_text(written) if path.suffix in ENDINGS else path.mkdir()
 raise SystemExit(0)
 """
-USERS_FILES = (
-    "docs/corpus.jsonl", "docs/queries.jsonl", "docs/qrels/test.tsv", "pairs.tsv", "ours/model/config.json",
-    "ours/model/step-5/config.json",
-)  # fmt: skip
+USERS_FILES = {
+    "docs/corpus.jsonl": "documents",
+    "docs/queries.jsonl": "queries",
+    "docs/qrels/test.tsv": "judgements",
+    "pairs.tsv": "pairs of words",
+    "ours/model/config.json": '{"model_type": "gpt_neox"}',
+    "ours/model/model.safetensors": "weights",
+    "ours/model/step-5/config.json": '{"model_type": "gpt_neox"}',
+    "ours/model/step-5/model.safetensors": "weights of a checkpoint",
+}
 ENDINGS = (
     ".parquet",
     ".csv",
@@ -117,7 +123,10 @@ SMALL = {
         "random_baseline": {"widths": [8], "seeds": [0]},
     },
     "word_similarity": {"models": {"grown": {}}, "datasets": {"pairs": "pairs.tsv"}},
-    "hidden_states": {"models": {"toy": {"sizes": ["s"]}, "grown": {"checkpoints": "all"}}},
+    "hidden_states": {
+        "sequence_length": 128,
+        "models": {"toy": {"sizes": ["s"]}, "grown": {"checkpoints": "all"}},
+    },
 }
 EVERY_RULE = {
     "study": "every",
@@ -130,7 +139,10 @@ EVERY_RULE = {
         "tasks": ["STS12"],
     },
     "word_similarity": {"models": {"ours": {}}, "datasets": {"pairs": "pairs.tsv"}},
-    "hidden_states": {"models": {"pythia": {"sizes": ["s"]}, "grown": {"checkpoints": "all"}}},
+    "hidden_states": {
+        "sequence_length": 128,
+        "models": {"pythia": {"sizes": ["s"]}, "grown": {"checkpoints": "all"}},
+    },
 }
 
 
@@ -240,9 +252,9 @@ def write(folder: Path) -> None:
         (folder / f"suites/{name}.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
     for name, study in (("config", SMALL), ("every", EVERY_RULE)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    for name in USERS_FILES:
+    for name, text in USERS_FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(name)
+        (folder / name).write_text(text)
 
 
 def with_dates(folder: Path, seconds: float) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from stub_study import STUB, Copy, PlannedJob
+from stub_study import STUB, USERS_FILES, Copy, PlannedJob
 
 ROOT = Path(__file__).parents[2]
 ORDER_ONLY = {("study.yaml", "tables/benchmarks.parquet")}  # inputs that must be there, and no more
@@ -188,8 +188,8 @@ def test_a_copy_of_the_checkout_with_other_dates_has_nothing_to_do(again, dates)
 
 FEEDS = {  # a file of the user's -> the job that reads it
     "pairs.tsv": "word_counts/pairs/our-words.npz",
-    "ours/model/config.json": "models/ours/s/main",
-    "ours/model/step-5/config.json": "models/ours/s/step5",
+    "ours/model/model.safetensors": "models/ours/s/main",
+    "ours/model/step-5/model.safetensors": "models/ours/s/step5",
 }
 
 
@@ -197,7 +197,8 @@ FEEDS = {  # a file of the user's -> the job that reads it
 @pytest.mark.parametrize("age", [-(10**6), 0, 10**6], ids=["older", "as old", "newer"])
 def test_another_file_of_the_users_makes_stale_what_it_feeds_however_old_it_is(every_rule, graph, path, age):
     old = (every_rule.folder / path).stat()
-    with every_rule.changed(path, (path, path[::-1])):  # of the same size
+    text = USERS_FILES[path]
+    with every_rule.changed(path, (text, text[::-1])):  # of the same size
         os.utime(every_rule.folder / path, ns=(old.st_atime_ns, old.st_mtime_ns + age * 10**9))
         assert every_rule.stale() == graph.plan({FEEDS[path]})
     os.utime(every_rule.folder / path, ns=(old.st_atime_ns, old.st_mtime_ns + age * 10**9))
