@@ -147,6 +147,19 @@ def remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
+def test_a_run_of_some_rules_alone_knows_all_that_results_were_made_of(every_rule, graph):
+    """As those that gather what there is after failures."""
+    gathering = ("suite_table", "table", "summarize", "figure", "benchmarks", "write_report")
+    target = "results/every/report.html"
+    assert every_rule.jobs(target, "--allowed-rules", *gathering) == []
+    with every_rule.changed("scripts/counts.py", ("import pathlib", "import pathlib\n\nCHANGED = 1")):
+        planned = every_rule.jobs(target, "--allowed-rules", *gathering)
+        affected = graph.plan(graph.of_script("counts"))
+        assert {job.outputs[0] for job in planned} == {
+            first for first in affected if graph.jobs[first].rule in gathering
+        }
+
+
 def test_no_file_on_the_way_is_missed_when_it_is_deleted(every_rule, graph):
     with lost(every_rule, graph.between(), records=False):
         assert every_rule.stale() == set()

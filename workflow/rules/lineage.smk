@@ -5,6 +5,7 @@ A rule whose script calls a function of lmshape by name has that name as its par
 """
 
 from snakemake.exceptions import WorkflowError
+from snakemake.jobs import Job
 from snakemake.settings.types import DeploymentMethod
 
 from lmshape.errors import LmshapeError
@@ -42,17 +43,25 @@ def settings_of(job, params):
     return settings
 
 
+@cache
+def maker_of(path):
+    """The job that makes a file, of a rule that this run does not look at (`--allowed-rules`); None for other files."""
+    made_by = next((each for each in workflow.rules if any(output.match(path) for output in each.output)), None)
+    return made_by and Job(made_by, workflow.dag, made_by.get_wildcards(path), targetfile=path)
+
+
 def inputs_of(job):
     """What each of a job's inputs was made of; of files that no job makes, what they hold.
 
     An input that is `ancient` must only be there.
     """
-    makers = {path: maker for maker, paths in job.dag.dependencies[job].items() for path in paths}
+    makers = {path: maker for maker, paths in job.dag.dependencies.get(job, {}).items() for path in paths}
     for path in job.input:
-        if path not in makers:
+        maker = makers.get(path) or maker_of(str(path))
+        if maker is None:
             yield CONTENTS.digest(path)
         elif not path.is_ancient:
-            yield f"{makers[path].params.made_of} {list(makers[path].output).index(path)}"
+            yield f"{maker.params.made_of} {list(maker.output).index(path)}"
 
 
 def with_lineage(rule):
