@@ -21,9 +21,8 @@ def refuse(
     named = settings.get("auto_map")
     of_class = named if isinstance(named, dict) else {"AutoTokenizer": named}  # older files give a list
     found = [classes for key, classes in of_class.items() if key.startswith(auto)]
-    names = [
-        name for classes in found for name in (classes if isinstance(classes, list) else [classes]) if name
-    ]
+    every = [name for classes in found for name in (classes if isinstance(classes, list) else [classes])]
+    names = [name for name in every if isinstance(name, str)]
     known = {name.lower() for name in dir(transformers)}  # MPT's own code writes its name in capitals
     if names and not any(_class(name) in known for name in names):
         raise error(

@@ -46,7 +46,8 @@ def load_tokenizer(path: str | Path) -> Any:
     if path.is_dir():
         path = model_files.gguf_model(path) or path
     folder, options = (path, _overridden(path)) if path.is_dir() else (path.parent, {"gguf_file": path.name})
-    advice = "a folder of vocab.json and merges.txt alone needs a tokenizer_config.json that names the class"
+    lacking = "a folder without a tokenizer_config.json needs one, which names the class of its tokenizer"
+    advice = lacking if folder == path and not (path / SETTINGS).exists() else ""
     try:
         with reported_as(TokenizerError, f"{path}: transformers cannot load a tokenizer from here", advice):
             tokenizer = AutoTokenizer.from_pretrained(
@@ -135,16 +136,15 @@ def _as_counted(tokenizer: Any, path: Path) -> None:
 
 
 def _refuse_damaged(folder: Path) -> None:
-    """Raise TokenizerError for a file that is not what its name says, or that the installed version cannot read."""
+    """Raise TokenizerError, or CheckpointError, for a file that is not what its name says, or of another version."""
     import sentencepiece
     import tokenizers
 
-    for name in tokenizer_files.among(os.listdir(folder)):
-        path = (folder / name).resolve()  # a link's own file is the one to mend
+    names = os.listdir(folder)
+    for name in [*tokenizer_files.among(names), *({model_files.CONFIGURATION} & set(names))]:
+        path = Path(os.path.realpath(folder / name))  # a link's own file is the one to mend
         if path.suffix == ".json":
-            advice = "cut short or empty? fetch or save it again"
-            with reported_as(TokenizerError, f"{path}: not JSON", advice):
-                json.loads(path.read_text(encoding="utf-8"))
+            model_files.read_json(path.parent, path.name)
         if path.suffix in (".model", ".spm"):
             advice = "fetch it again; one of tiktoken's takes the package tiktoken to be read"
             with reported_as(TokenizerError, f"{path}: not a SentencePiece model", advice):
