@@ -3,13 +3,14 @@
 The study is `config.yaml`, or the one that `--configfile` names. Everything it makes is in `results/<study>/`.
 """
 
+import os
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from lmshape.errors import ConfigError
-from lmshape.jobs.environment import require_checkout
+from lmshape.jobs.environment import require_checkout, require_numbers
 from lmshape.study import grid
 from lmshape.study.config import load_study, require_files
 from lmshape.study.suites import load_suites
@@ -19,6 +20,7 @@ min_version("9.27")
 ROOT = Path(workflow.basedir)
 try:
     require_checkout(ROOT)
+    require_numbers(os.environ)
     SUITES = load_suites(ROOT / "suites")
     STUDY = load_study(dict(workflow.config_settings.config), ROOT / "config.yaml", workflow.overwrite_configfiles)
     require_files(STUDY)

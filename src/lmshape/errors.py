@@ -4,6 +4,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from textwrap import shorten
+from urllib.error import HTTPError
 
 LONGEST = 600  # characters of another library's message: some list every model that they know
 
@@ -41,7 +42,8 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 def _short(error: BaseException) -> bool:
     if isinstance(error, LmshapeError):
         return error.short
-    status = getattr(error, "code", None) or getattr(getattr(error, "response", None), "status_code", None)
+    status = error.code if isinstance(error, HTTPError) else None
+    status = status or getattr(getattr(error, "response", None), "status_code", None)
     if isinstance(status, int):
         return status in BUSY or status >= 500
     return not SHORTAGES.isdisjoint(kind.__name__ for kind in type(error).__mro__)
@@ -58,7 +60,9 @@ def reported_as(kind: type[LmshapeError], what: str, advice: str = "") -> Iterat
         yield
     except LmshapeError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise  # an interruption; a panic is how libraries written in Rust end, and no Exception
         _, _, *called = traceback.walk_tb(error.__traceback__)  # this function, and the one with the block
         if called and called[-1][0].f_globals.get("__name__", "").split(".")[0] == __package__:
             raise

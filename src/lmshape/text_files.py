@@ -1,5 +1,6 @@
 """Text files that a user gives: UTF-8, whatever program wrote them, or one message that says what they are."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,8 @@ def read_text(path: str | Path) -> str:
 def read_lines(path: str | Path) -> Iterator[str]:
     r"""The lines of a file one after another, without their ends (\n, \r\n or \r); errors as in `read_text`.
 
+    Several \r before a \n are one end with it, as some programs turn \n into \r\n twice.
+
     Nothing else ends a line: U+2028, at which `str.splitlines` cuts too, is part of a text. A byte order mark goes
     from the beginning of any line, as files that have one may have been put end to end.
     """
@@ -35,7 +38,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
     try:
         with Path(path).open("rb") as file:
             for part in file:  # up to \n, which is never within a character of UTF-8
-                text = _decode(part, place, path).replace("\r\n", "\n").replace("\r", "\n")
+                text = re.sub(r"\r+\n", "\n", _decode(part, place, path)).replace("\r", "\n")
                 yield from (line.removeprefix(MARK) for line in text.removesuffix("\n").split("\n"))
                 place += len(part)
     except OSError as error:

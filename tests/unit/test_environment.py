@@ -29,6 +29,8 @@ ROOT = Path(__file__).parents[2]
         "MTEB_AUTO_INSTALL_EXTRAS",
         "NVIDIA_TF32_OVERRIDE",
         "ONEDNN_DEFAULT_FPMATH_MODE",
+        "ATEN_CPU_CAPABILITY",
+        "DNNL_MAX_CPU_ISA",
         "PIP_TARGET",
         "PIP_USER",
         "PIP_REQUIRE_VIRTUALENV",
@@ -59,6 +61,13 @@ def test_what_is_set_replaces_what_was():
     found = {"MPLBACKEND": "module://matplotlib_inline.backend_inline", "PYTHONUTF8": "0"}
     environment.settle(found)
     assert found == {"MPLBACKEND": "agg", "PYTHONUTF8": "1"}
+
+
+@pytest.mark.parametrize("given", ["ten", "", "1.5"])
+def test_a_time_that_the_hubs_client_cannot_read_is_refused_by_name(given):
+    with pytest.raises(ConfigError, match=f"HF_HUB_DOWNLOAD_TIMEOUT is {given!r}: set it to whole seconds"):
+        environment.require_numbers({"HF_HUB_DOWNLOAD_TIMEOUT": given})
+    environment.require_numbers({"HF_HUB_DOWNLOAD_TIMEOUT": "30"})
 
 
 def test_python_starts_and_draws_in_what_is_left(tmp_path):

@@ -10,6 +10,8 @@ import httpx2
 import pytest
 import requests
 from huggingface_hub.errors import HfHubHTTPError
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from lmshape.errors import ConfigError, LmshapeError, may_pass, reported_as
 from lmshape.inputs import tokenizer_files
@@ -48,6 +50,20 @@ def test_what_lmshape_refuses_is_not_told_twice():
 def test_a_defect_in_lmshape_that_a_library_called_keeps_its_own_type():
     with pytest.raises(TypeError), reported_as(LmshapeError, "m"):
         list(map(tokenizer_files.among, [None]))
+
+
+def test_a_panic_of_a_library_in_rust_is_an_error_of_the_file():
+    """Tokenizers panics where a template names a token that is not there."""
+    described = json.loads(Tokenizer(WordLevel({"a": 0}, "a")).to_str())
+    described["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}],
+        "pair": [],
+        "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [5], "tokens": ["[CLS]"]}},
+    }
+    described["post_processor"]["special_tokens"] = {}
+    with pytest.raises(LmshapeError, match="m: "), reported_as(LmshapeError, "m"):
+        Tokenizer.from_str(json.dumps(described)).encode("a")
 
 
 def test_an_interruption_is_no_error_of_a_file():
@@ -97,6 +113,7 @@ def test_a_refusal_for_want_of_memory_or_a_network_may_pass(error):
         FileNotFoundError("a"),
         ssl.SSLError("a certificate"),
         ValueError("a"),
+        type("Refusal", (Exception,), {"code": 503})(),  # a number of something else
     ],
     ids=lambda error: type(error).__name__,
 )

@@ -78,6 +78,11 @@ def test_a_full_disk_is_one_message_that_names_the_file(tmp_path):
     assert run(body, tmp_path) == (1, said)
 
 
+def test_a_folder_that_nobody_may_write_to_is_refused_once(tmp_path):
+    status, log = run("raise PermissionError(13, 'Permission denied', 'results')", tmp_path)
+    assert (status, log) == (1, f"PermissionError: [Errno 13] Permission denied: 'results'\n{FINAL}\n")
+
+
 def test_a_defect_shows_where_it_happened(tmp_path):
     status, log = run("raise ZeroDivisionError('oops')", tmp_path)
     assert status == 1 and "Traceback" in log and "ZeroDivisionError: oops" in log

@@ -21,7 +21,7 @@ def given(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n", "\r"])
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
 @pytest.mark.parametrize("finished", [True, False])
 def test_neither_marks_nor_line_ends_show(given, end, mark, finished):

@@ -98,11 +98,13 @@ def stop(told: Iterable[psutil.Process] = ()) -> set[psutil.Process]:
 
 def below() -> set[psutil.Process]:
     """The processes that this one started, and those that they did."""
-    return set(psutil.Process().children(recursive=True))
+    with contextlib.suppress(psutil.Error):  # one may end while it is asked
+        return set(psutil.Process().children(recursive=True))
+    return set()
 
 
 def send(processes: Iterable[psutil.Process], number: int) -> None:
     """Send a signal to those of the processes that are still there."""
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.Error):  # gone, or not ours: a program that runs as another user
             process.send_signal(number)

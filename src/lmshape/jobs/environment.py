@@ -5,8 +5,9 @@ Python looks at before any script begins is settled as well. The user's choices 
 network (HF_ENDPOINT, HF_TOKEN, proxies) and of devices (CUDA_VISIBLE_DEVICES) are kept.
 """
 
+import re
 import shlex
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 from lmshape.errors import ConfigError
@@ -23,8 +24,13 @@ SETTINGS = {
 # what mteb installs, and where pip puts the packages of a conda environment.
 PREFIXES = ("PYTHON", "POLARS_", "SCIPY_", "ACCELERATE_", "FSDP_", "MTEB_", "PIP_")
 
-# These round products to fewer bits than their inputs have, on GPUs and on CPUs.
-ROUNDING = (
+# These round products to fewer bits than their inputs have, on GPUs and on CPUs, or have torch and oneDNN work as on
+# an older processor: torch then draws another random table of the same seed. (OPENBLAS_CORETYPE is kept: no score
+# depends on it, and some processors need it.)
+ARITHMETIC = (
+    "ATEN_CPU_CAPABILITY",
+    "DNNL_MAX_CPU_ISA",
+    "ONEDNN_MAX_CPU_ISA",
     "NVIDIA_TF32_OVERRIDE",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
     "ONEDNN_DEFAULT_FPMATH_MODE",
@@ -43,9 +49,19 @@ KEPT = {
 def settle(environment: MutableMapping[str, str]) -> None:
     """Take out of the environment of all jobs what may change their results or stop them, and set what must be."""
     for name in list(environment):
-        if name in ROUNDING or (name.startswith(PREFIXES) and name not in KEPT):
+        if name in ARITHMETIC or (name.startswith(PREFIXES) and name not in KEPT):
             del environment[name]
     environment.update(SETTINGS)
+
+
+def require_numbers(environment: Mapping[str, str]) -> None:
+    """ConfigError for a variable of the hub's client that is no number, at which it could not be imported."""
+    for name in ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT"):
+        given = environment.get(name)
+        if given is not None and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", given):
+            raise ConfigError(
+                f"the environment variable {name} is {given!r}: set it to whole seconds, or unset it"
+            )
 
 
 def quoted(executable: str) -> str:

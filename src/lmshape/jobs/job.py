@@ -15,7 +15,8 @@ from lmshape.jobs.attempts import FINAL
 from lmshape.jobs.signals import leave, on_signals
 
 # What a machine says that has no room, or that lets nobody write there: it is no defect of a job
-REFUSALS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENAMETOOLONG}
+LASTING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG}
+REFUSALS = LASTING | {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 
@@ -48,7 +49,9 @@ def function(name: str) -> Callable:
 
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """What a user can mend is said in one message; anything else is a defect and shows where it happened."""
-    if isinstance(error, LmshapeError) or getattr(error, "errno", None) in REFUSALS:
-        print(f"{kind.__name__}: {error}", *([] if may_pass(error) else [FINAL]), sep="\n", file=sys.stderr)
+    number = getattr(error, "errno", None)
+    if isinstance(error, LmshapeError) or number in REFUSALS:
+        final = number in LASTING or not may_pass(error)
+        print(f"{kind.__name__}: {error}", *([FINAL] if final else []), sep="\n", file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)

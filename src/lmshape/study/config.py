@@ -15,7 +15,7 @@ from lmshape.errors import ConfigError
 from lmshape.study import yaml_files
 from lmshape.study.ablation_names import RANDOM_WIDTH, Ablation
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, LLM_MICROSCOPE, NEIGHBORS
-from lmshape.study.strict import Name, OwnPath, Strict, parse
+from lmshape.study.strict import Name, OwnPath, Seed, Strict, parse
 
 
 class Selection(Strict):
@@ -33,7 +33,6 @@ class Selection(Strict):
 # `minilm:` alone is the natural way to write that all of a suite is as usual
 Models = dict[Name, Annotated[Selection, BeforeValidator(lambda given: {} if given is None else given)]]
 Side = Literal["input", "output"]
-Seed = Annotated[int, Field(ge=0)]  # part of a path, of digits
 WORD_PAIRS = ("wordsim353.tsv", "simlex999.txt")  # files of word pairs in gensim's test data
 SIDES = "Embedding tables to score: input, output (where a model has its own)."
 
@@ -198,7 +197,7 @@ class HiddenStates(Strict):
         description="Tokens of text that are run, as many for each batch, of which vectors are sampled.",
     )
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the model.")
-    seed: int = Field(0, ge=0, description="Seed of the sample of token positions.")
+    seed: Seed = Field(0, description="Seed of the sample of token positions.")
 
     @model_validator(mode="after")
     def enough(self) -> "HiddenStates":

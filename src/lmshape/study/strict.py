@@ -13,6 +13,8 @@ Line = Callable[[tuple[str | int, ...]], int | None]  # the line of a file that 
 # They are parts of paths, and file systems take 255 bytes with what is added to them.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what torch takes; part of a path, of digits
+
 
 def for_snakemake(path: str) -> str:
     """A path that can be an input of a rule."""

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from lmshape.errors import ConfigError
 from lmshape.study import yaml_files
-from lmshape.study.strict import Name, OwnPath, Strict, parse
+from lmshape.study.strict import Name, OwnPath, Seed, Strict, parse
 
 Architecture = Literal["decoder", "encoder", "encoder-decoder"]
 Revision = Annotated[str, Field(min_length=1)]  # the hub would take none for `main`
@@ -167,7 +167,7 @@ class Pretraining(Strict):
     )
     warmup: int = Field(10, ge=0, description="Steps of linear warm-up.")
     weight_decay: float = Field(0.1, ge=0, description="Weight decay of matrices.")
-    seed: int = Field(0, ge=0, description="Seed of initial weights, order of the text and masks.")
+    seed: Seed = Field(0, description="Seed of initial weights, order of the text and masks.")
 
     @property
     def untied(self) -> bool:
