@@ -183,13 +183,23 @@ def test_final_rows_are_main_where_there_is_one_and_the_last_step_where_there_is
     assert rows["value"].to_list() == [0.5, 0.5, 0.5]
 
 
-def test_a_random_table_scored_once_is_shown_for_every_suite_that_shares_tokenizer_and_width():
+def test_a_random_table_scored_once_is_shown_for_every_suite_that_shares_tokenizer_and_shape():
     table = synthetic_tables.retrieval().filter(suite="bert-small", step=1024)
     twin = table.filter(pl.col("ablation") != "random").with_columns(suite=pl.lit("twin"))
     rows = figure_data.retrieval_by_width(pl.concat([table, twin])).filter(ablation="random")
     own, borrowed = (rows.filter(suite=suite).drop("suite") for suite in ("bert-small", "twin"))
     assert own.height == 3
     assert own.equals(borrowed)
+
+
+def test_two_random_tables_of_one_tokenizer_and_width_are_each_shown_by_their_own_score():
+    table = synthetic_tables.retrieval().filter(suite="bert-small", size="64x3", step=1024)
+    taller = table.with_columns(
+        suite=pl.lit("taller"), vocabulary_rows=2 * pl.col("vocabulary_rows"), value=pl.col("value") + 0.25
+    )
+    rows = figure_data.retrieval_by_width(pl.concat([table, taller])).filter(ablation="random")
+    low, high = rows.sort("suite")["value"]
+    assert high == pytest.approx(low + 0.25)
 
 
 def test_seeds_are_averaged_and_their_range_kept():

@@ -192,8 +192,8 @@ def _largest(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _share_random(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give every table its random twin: one is scored for all that share data set, tokenizer and width."""
-    twin = ["dataset", "tokenizer", "embedding_width"]
+    """Give every table its random twin: one is scored for all that share data set, tokenizer and shape."""
+    twin = ["dataset", "tokenizer", "vocabulary_rows", "embedding_width"]
     own = ["suite", "side", "size", "parameters", "step"]
     random = rows.filter(ablation="random").unique([*twin, "seed"], keep="first", maintain_order=True)
     shared = random.drop(own).join(rows.select(*twin, *own).unique(), on=twin)

@@ -23,8 +23,8 @@ VALUES = {  # the column that each table is about
 # What tells one row from another, in the order a reader looks for it.
 KEYS = (
     "quantity", "dataset", "task", "split", "subset", "tokenizer", "suite", "size", "first", "second", "checkpoint",
-    "stack", "layer", "side", "width", "ablation", "seed", "metric", "measure", "centered", "estimator", "fraction",
-    "positions",
+    "stack", "layer", "side", "vocabulary_rows", "width", "ablation", "seed", "metric", "measure", "centered",
+    "estimator", "fraction", "positions",
 )  # fmt: skip
 # The keys of a study to look at where a table has no value at all.
 STUDY_KEYS = {
