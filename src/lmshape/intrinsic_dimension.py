@@ -16,6 +16,7 @@ from lmshape.numerics.vectors import Unmeasurable, as_float64
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
 
 EXPECTED = 0.01  # extreme ratios in a batch that follows TwoNN's law
+COPIES = 20  # vectors that may be almost equal; more of them are a set with a dimension of its own
 KOLMOGOROV = 1.63  # one percent of samples of n of a law are further from it than this over sqrt(n)
 
 # Estimator -> how many neighbours it may look at, and in words. MADA and the method of moments average over points;
@@ -71,9 +72,9 @@ def _asked(estimators: str | Sequence[str], neighbors: Mapping[str, int]) -> tup
 def _graph(rows: Any, names: Iterable[str], neighbors: Mapping[str, int]) -> np.ndarray:
     """Distances (n, k) of different rows to their nearest: to as many as the estimators look at, if there are.
 
-    They are three at least, for `extreme_ratios`.
+    They are COPIES at least, for `extreme_ratios`.
     """
-    return nearest_distances(rows, min(max(3, *(neighbors[name] for name in names)), len(rows) - 1))
+    return nearest_distances(rows, min(max(COPIES, *(neighbors[name] for name in names)), len(rows) - 1))
 
 
 def twonn(distances: np.ndarray, fraction: float | str = FACCO) -> float:
@@ -111,18 +112,21 @@ def share_of(fraction: float | str) -> float:
 
 
 def extreme_ratios(distances: np.ndarray) -> float:
-    """Share of the points with a near twin: those whose ratio r2 / r1 is so large that TwoNN's law has none.
+    """Share of the points with near twins: those whose distances leap as TwoNN's law lets none of its ratios.
 
-    `distances` is (n, 3 or more), ascending along a row. Where log(r2 / r1) is exponential with rate d,
-    log(r3 / r2) is with 2d; twins do not touch it, so its median tells d however many there are. Extreme is what n
-    ratios of that law would exceed 0.01 times in all. Three vectors have no third neighbours, and none.
+    `distances` is (n, 3 or more), ascending along a row; the nearest COPIES are looked at. Of m vectors almost equal,
+    each has the others near, and the m-th much further off. Where log(r2 / r1) is exponential with rate d,
+    log(r[j+1] / r[j]) is with j d, so the median of j log(r[j+1] / r[j]) tells d; it is over all j from 2 on, as at
+    one alone all those of a cluster may leap. A leap is what n ratios r2 / r1 of that law would exceed 0.01 times in
+    all; later ratios, with their higher rates, add next to nothing. Three vectors have no third neighbours, and none.
     """
     if distances.shape[1] < 3:
         return 0.0
-    first, second, third = distances[:, :3].T
-    dimension = math.log(2) / max(2 * float(np.median(np.log(third / second))), sys.float_info.min)
+    logs = np.diff(np.log(distances[:, :COPIES]), axis=1)  # (n, COPIES - 1)
+    scaled = np.arange(1, logs.shape[1] + 1) * logs
+    dimension = math.log(2) / max(float(np.median(scaled[:, 1:])), sys.float_info.min)
     limit = math.log(len(distances) / EXPECTED) / dimension
-    return float(np.mean(np.log(second / first) > limit))
+    return float(np.mean((logs > limit).any(axis=1)))
 
 
 def bears(fraction: float | str) -> float:
@@ -130,7 +134,7 @@ def bears(fraction: float | str) -> float:
 
     If as many ratios are extreme as the fit leaves out, 1 - fraction, a few more are fitted and bring the dimension
     below one. And the third vectors beside a pair of twins have ratios near 1, half as many as have twins: if they
-    fill the fraction, the dimension has no bound.
+    fill the fraction, the dimension has no bound. Larger clusters, with ratios of their own, move it less abruptly.
     """
     share = share_of(fraction)
     return min((1 - share) / 2, share)
