@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lmshape.errors import LmshapeError
+from lmshape.inputs import json_files
 from lmshape.inputs.checkpoints import architecture
 
 
@@ -47,7 +48,7 @@ def count(config: dict, where: str = "configuration") -> Parameters:
 
     Raises LmshapeError where the `model_type` is not one that can be counted, or a size is missing.
     """
-    model_type = config.get("model_type")
+    model_type = json_files.value(config, "model_type", str, where)
     if model_type not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise LmshapeError(f"{where}: cannot count parameters of model_type {model_type!r}; known: {known}")

@@ -38,15 +38,15 @@ def read_lines(path: str | Path) -> Iterator[str]:
     try:
         with Path(path).open("rb") as file:
             for part in file:  # up to \n, which is never within a character of UTF-8
-                text = re.sub(r"\r+\n", "\n", _decode(part, place, path)).replace("\r", "\n")
+                text = re.sub(r"\r+\n", "\n", decode(part, place, path)).replace("\r", "\n")
                 yield from (line.removeprefix(MARK) for line in text.removesuffix("\n").split("\n"))
                 place += len(part)
     except OSError as error:
         raise TextFileError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _decode(part: bytes, place: int, path: str | Path) -> str:
-    """Bytes that begin at `place` of a file, as text."""
+def decode(part: bytes, place: int, path: str | Path) -> str:
+    """Bytes that begin at `place` of a file, as text; TextFileError if they are none."""
     if place == 0 and (packed := next((PACKED[mark] for mark in PACKED if part.startswith(mark)), None)):
         raise TextFileError(f"{path}: packed with {packed}, by its first bytes; unpack it")
     if place == 0 and (marked := next((MARKS[mark] for mark in MARKS if part.startswith(mark)), None)):

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections import OrderedDict
@@ -16,9 +17,11 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from lmshape.errors import LmshapeError
 from lmshape.inputs.checkpoints import (
     CheckpointError,
     Embedding,
+    architecture,
     embedding,
     information,
     load,
@@ -489,6 +492,21 @@ def test_file_that_is_no_table_is_refused_by_name(tmp_path):
     save_file({"other": torch.zeros(2, 2)}, tmp_path / "x.safetensors")
     with pytest.raises(CheckpointError, match="x.safetensors: no tensor embedding"):
         load(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"model_type": ["llama"]}, '`model_type` must be a string, in quotes, and is ["llama"]'),
+        (
+            {"model_type": "llama", "tie_word_embeddings": "false"},
+            "`tie_word_embeddings` must be true or false",
+        ),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_file_and_key(said, message):
+    with pytest.raises(LmshapeError, match=f"^toy: {re.escape(message)}"):
+        architecture(said, "toy")
 
 
 def test_scoring_a_table_imports_no_torch():

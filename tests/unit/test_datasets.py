@@ -170,11 +170,14 @@ def test_an_export_keeps_its_source_revision_and_self_match_policy(tmp_path):
         ("queries.jsonl", "", "queries.jsonl: empty"),
         ("dataset.json", "{", "dataset.json: not JSON"),
         ("dataset.json", "[]", "dataset.json: expected an object"),
+        ("dataset.json", '{"drop_self": "false"}', 'dataset.json: `drop_self` must be true or false, and is "false"'),
+        ("dataset.json", '{"drop_self": 0}', "dataset.json: `drop_self` must be true or false, and is 0"),
+        ("dataset.json", '{"revision": 5}', "dataset.json: `revision` must be a string, in quotes, and is 5"),
     ],
 )  # fmt: skip
 def test_a_broken_file_is_refused_by_file_and_line(folder, file, content, message):
     (folder / file).write_text(content)
-    with pytest.raises(DatasetError) as refusal:
+    with pytest.raises(LmshapeError) as refusal:
         datasets.read(folder)
     assert message in str(refusal.value)
 

@@ -191,6 +191,13 @@ def cut_short(name):
     return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:60])
 
 
+def marked(folder):
+    text = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(text, encoding="utf-8-sig")
+    with pytest.raises(OSError, match="not a valid JSON"):  # else it need not be refused
+        tf.AutoConfig.from_pretrained(folder)
+
+
 def with_weight(key):
     def add(folder):
         weights = load_file(folder / "model.safetensors")
@@ -208,6 +215,7 @@ def changed(**changes):
     [
         (no_configuration, "has no config.json"),
         (cut_short("config.json"), "config.json: not JSON"),
+        (marked, "config.json: begins with a byte order mark, .*; remove it"),
         (changed(model_type="unheard-of"), "ValueError: .*unheard-of"),
         (changed(hidden_size=32), "mismatch"),
         (changed(hidden_act="unheard-of"), "KeyError: .*unheard-of"),
@@ -219,8 +227,9 @@ def changed(**changes):
         (changed(auto_map={"AutoModel": "modeling_bert.JinaBertModel"}), r"code of its own \(modeling_bert.JinaBert"),
     ],
     ids=[
-        "no configuration", "configuration cut short", "unknown family", "another width", "unknown activation",
-        "quantised", "weights cut short", "blocks that the checkpoint lacks", "blocks that the configuration lacks",
+        "no configuration", "configuration cut short", "byte order mark", "unknown family", "another width",
+        "unknown activation", "quantised", "weights cut short", "blocks that the checkpoint lacks",
+        "blocks that the configuration lacks",
         "scales", "code of its own",
     ],
 )  # fmt: skip

@@ -204,12 +204,19 @@ def newer(text):
         ("tokenizer.json", newer, "tokenizers .* cannot read it: .*; a newer version may have written it"),
         ("tokenizer_config.json", lambda text: text[:20], "not JSON: "),
         ("tokenizer_config.json", lambda text: "null", "expected an object of keys and values"),
+        ("tokenizer_config.json", lambda text: "\ufeff{}", "begins with a byte order mark"),
+        (
+            "tokenizer_config.json",
+            lambda text: '{"model_max_length": "512"}',
+            "`model_max_length` must be a number",
+        ),
+        ("added_tokens.json", lambda text: "[1]", "expected an object of keys and values"),
         ("special_tokens_map.json", lambda text: "{", "not JSON: "),
         ("config.json", lambda text: "{", "not JSON: "),
     ],
 )
 def test_a_damaged_file_is_named_by_its_own_path(words, tmp_path, name, damage, said):
-    for other in ("special_tokens_map.json", "config.json"):
+    for other in ("added_tokens.json", "special_tokens_map.json", "config.json"):
         (words / other).write_text("{}")
     (words / name).write_text(damage((words / name).read_text()))
     (tmp_path / "linked").mkdir()

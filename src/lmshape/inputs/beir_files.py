@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmshape.errors import LmshapeError
+from lmshape.inputs import json_files
 from lmshape.text_files import read_lines
 
 QRELS_HEADER = "query-id\tcorpus-id\tscore"
@@ -51,7 +52,7 @@ def records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _object(line: str, where: str) -> dict[str, Any]:
     """The JSON object that a line is."""
     try:
-        record = json.loads(line, object_pairs_hook=_once)
+        record = json.loads(line, object_pairs_hook=json_files.once)
     except json.JSONDecodeError as error:
         raise DatasetError(
             f"{where}: not JSON: {error.msg} at column {error.colno}; every line must be one object"
@@ -61,15 +62,6 @@ def _object(line: str, where: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise DatasetError(f"{where}: expected an object with _id and text")
     return record
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, which may have a key once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
-    return found
 
 
 def string(record: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:

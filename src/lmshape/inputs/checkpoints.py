@@ -16,7 +16,7 @@ import numpy as np
 
 from lmshape.errors import reported_as
 from lmshape.files import writing
-from lmshape.inputs import model_files, safetensors_files
+from lmshape.inputs import json_files, model_files, safetensors_files
 from lmshape.inputs.tensor_files import is_stream, tensors, write
 from lmshape.inputs.tensors import CheckpointError, Opener, Tensor, float32
 
@@ -113,7 +113,7 @@ def embedding(path: str | Path, side: Side = "input") -> Embedding:
 def configuration(folder: str | Path) -> dict:
     """The config.json of a model folder, or what transformers makes of the metadata of its GGUF file."""
     if (file := model_files.gguf_model(Path(folder))) is None:
-        return model_files.read_json(folder, model_files.CONFIGURATION)
+        return json_files.read(Path(folder, model_files.CONFIGURATION))
     from transformers import AutoConfig  # seconds, which a folder with a config.json need not spend
 
     with reported_as(CheckpointError, f"{file}: transformers makes no configuration of it"):
@@ -156,13 +156,14 @@ def locate(names: Iterable[str], family: Family, tied: bool, side: Side, where: 
 
 def architecture(config: dict, where: str | Path) -> tuple[Family, bool]:
     """The family of a config.json and whether it is tied, by its own word or else by the family's habit."""
-    model_type = config.get("model_type")
+    model_type = json_files.value(config, "model_type", str, where)
     if model_type not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise CheckpointError(f"{where}: no tensor names known for model_type {model_type!r}; known: {known}")
     family = FAMILIES[model_type]
     # transformers 5 writes every T5 as tied, and keeps what it was in `scale_decoder_outputs`
-    return family, config.get("scale_decoder_outputs", config.get("tie_word_embeddings", family.tied))
+    key = next((key for key in ("scale_decoder_outputs", "tie_word_embeddings") if key in config), None)
+    return family, bool(json_files.value(config, key, bool, where)) if key else family.tied
 
 
 def _open(path: Path) -> tuple[Family, bool, Mapping[str, Tensor]]:

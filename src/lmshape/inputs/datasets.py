@@ -18,11 +18,14 @@ from typing import Any, NamedTuple
 
 from lmshape.errors import reported_as
 from lmshape.files import writing
+from lmshape.inputs import json_files
 from lmshape.inputs.beir_files import QRELS_HEADER, DatasetError, can_be_judged, read_qrels, records, string
 from lmshape.text_files import read_text
 
 log = logging.getLogger(__name__)
 
+# of what is read in dataset.json
+ABOUT = {"drop_self": bool, "revision": str, "documents": int, "judged": int}
 WHOLE_CORPUS = ("Retrieval", "InstructionRetrieval")  # mteb's types of task that search all documents
 
 
@@ -108,7 +111,7 @@ class Dataset:
 def read(folder: str | Path) -> Dataset:
     """What `write` wrote, or a BEIR folder of anyone's; DatasetError names the file and line of what is wrong."""
     said = about(folder)
-    dataset = read_beir(folder, said.get("drop_self", False))
+    dataset = read_beir(folder, bool(said.get("drop_self")))
     return replace(dataset, source_revision=said.get("revision"))
 
 
@@ -153,20 +156,17 @@ def read_judgements(folder: str | Path) -> Judgements:
     """The judgements of what `read` reads, without its corpus; errors as there."""
     queries = {line["_id"] for _, line in records(Path(folder) / "queries.jsonl")}
     qrels = read_qrels(Path(folder) / "qrels" / "test.tsv", queries)
-    return Judgements(qrels, about(folder).get("drop_self", False))
+    return Judgements(qrels, bool(about(folder).get("drop_self")))
 
 
 def about(folder: str | Path) -> dict[str, Any]:
-    """What `dataset.json` says, where there is one."""
+    """What `dataset.json` says, where there is one; JsonFileError where a value in it is not of its type."""
     extra = Path(folder) / "dataset.json"
     if not extra.exists():
         return {}
-    try:
-        said = json.loads(read_text(extra))
-    except ValueError as error:
-        raise DatasetError(f"{extra}: not JSON ({error}); remove it or write it anew") from None
-    if not isinstance(said, dict):
-        raise DatasetError(f"{extra}: expected an object, not {type(said).__name__}")
+    said = json_files.parse(read_text(extra), extra)
+    for key, kind in ABOUT.items():
+        json_files.value(said, key, kind, extra)
     return said
 
 

@@ -19,6 +19,7 @@ from huggingface_hub import HfApi, constants, hf_hub_download, try_to_load_from_
 from lmshape.files import lock_file, put, remove
 from lmshape.inputs import checkpoints, model_files, revisions, stand_ins, tokenizer_files
 from lmshape.inputs.hub_errors import HubError, named, said
+from lmshape.inputs.json_files import JsonFileError
 from lmshape.inputs.model_files import CONFIGURATION, CheckpointError, Opener
 from lmshape.inputs.remote_files import NoRanges, open_remote
 from lmshape.inputs.stand_ins import StandInError
@@ -65,7 +66,7 @@ def fetch(repo: str, revision: str, folder: str | Path, files: Files = "model") 
                 _bring(source, chosen, files, folder, revision)
     except OSError as error:
         raise HubError(f"{repo} at {revision}, in {folder}: {said(error)}") from error
-    except (CheckpointError, StandInError) as error:
+    except (CheckpointError, JsonFileError, StandInError) as error:
         if constants.is_offline_mode():
             raise HubError(f"{repo} at {revision}: {error}; {OFFLINE}") from error
         raise

@@ -5,16 +5,16 @@ so speak of one model. A folder is an address and the names in it, and may be on
 workflow asks when it plans.
 """
 
-import json
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from lmshape.errors import LmshapeError
-from lmshape.inputs import stand_ins
+from lmshape.inputs import json_files
+from lmshape.inputs.json_files import Opener
 
 CONFIGURATION = "config.json"
 ADAPTER = "adapter_config.json"  # of peft
@@ -32,8 +32,6 @@ ANY_WEIGHTS = re.compile(rf".*\.({ENDINGS})(\.index\.json)?", re.IGNORECASE)
 GGUF_PART = re.compile(r"(?P<model>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
 NAMED_WEIGHTS = "transformers_weights"  # the key of a configuration that names another file
 SHOWN = 10  # names in a message
-
-Opener = Callable[[str, str], BinaryIO]
 
 
 class CheckpointError(LmshapeError):
@@ -77,15 +75,16 @@ def require_configuration(root: str | Path, names: Collection[str], opener: Open
 
 def weights(root: str | Path, names: Collection[str], opener: Opener = open) -> Weights:
     """The weights that transformers loads of a folder with a configuration. CheckpointError as in `model`."""
-    named = read_json(root, CONFIGURATION, opener).get(NAMED_WEIGHTS)
-    order = (str(named),) if named else WEIGHT_FILES
+    configuration = f"{root}/{CONFIGURATION}"
+    named = json_files.value(json_files.read(configuration, opener), NAMED_WEIGHTS, str, configuration)
+    order = (named,) if named else WEIGHT_FILES
     file = next((file for file in order if file in names), None)
     if file is None:
         expected = ", ".join(order)
         raise CheckpointError(f"{root}: no weights: expected one of {expected}; {_held(root, names, opener)}")
     if not file.endswith(".index.json"):
         return Weights(file)
-    shard_of = read_json(root, file, opener).get("weight_map")
+    shard_of = json_files.read(f"{root}/{file}", opener).get("weight_map")
     if not isinstance(shard_of, dict) or not shard_of or not all(map(_is_name, shard_of.values())):
         raise CheckpointError(
             f"{root}/{file}: no `weight_map` of tensors to files beside it; save the model again"
@@ -178,23 +177,6 @@ def gguf_parts(path: str | Path) -> list[Path]:
     return parts
 
 
-def read_json(root: str | Path, name: str, opener: Opener = open) -> dict[str, Any]:
-    """The object in a JSON file of a folder; CheckpointError where there is none."""
-    path = f"{root}/{name}"
-    try:
-        with opener(path, "rb") as file:
-            content = file.read()
-        stand_ins.refuse(path, content[: stand_ins.BEGINNING])
-        found = json.loads(content.decode())
-    except OSError as error:
-        raise stand_ins.unreadable(path, error) from error
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: not JSON: {error}; fetch it again") from error
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path}: expected an object of keys and values; fetch it again")
-    return found
-
-
 def _held(root: str | Path, names: Collection[str], opener: Opener) -> str:
     """What a folder that is no model holds, and what to do."""
     if ADAPTER in names:
@@ -215,7 +197,7 @@ def _held(root: str | Path, names: Collection[str], opener: Opener) -> str:
 
 def _adapter(root: str | Path, opener: Opener) -> str:
     try:
-        said = read_json(root, ADAPTER, opener)
+        said = json_files.read(f"{root}/{ADAPTER}", opener)
     except LmshapeError:  # it is not read for anything else
         return "an adapter"
     return f"an adapter ({said.get('peft_type')}) of {said.get('base_model_name_or_path')}"

@@ -10,6 +10,7 @@ import os
 import struct
 from typing import Any, BinaryIO
 
+from lmshape.inputs import json_files
 from lmshape.inputs.tensors import CheckpointError, Opener, Place, Tensor
 
 LARGEST_HEADER = 100_000_000  # bytes: the format's own bound
@@ -46,22 +47,13 @@ def header(path: str, file: BinaryIO) -> tuple[dict[str, Any], dict[str, str], i
     try:
         if not 2 <= length <= LARGEST_HEADER:
             raise ValueError(f"header of {length} bytes")
-        entries = json.loads(file.read(length), object_pairs_hook=_once)
+        entries = json.loads(file.read(length), object_pairs_hook=json_files.once)
         metadata = entries.pop("__metadata__", {})
         if not all(isinstance(text, str) for text in metadata.values()):
             raise ValueError("__metadata__ holds what is no text")
     except (ValueError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path}: not a readable safetensors file ({error}); fetch it again") from error
     return entries, metadata, 8 + length
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys are there once: of two tensors of one name, neither is the right one."""
-    whole = dict(pairs)
-    if len(whole) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is there twice")
-    return whole
 
 
 def _require_consistent(path: str, entries: dict[str, Any], size: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lmshape.errors import LmshapeError, in_short, reported_as
-from lmshape.inputs import model_files, own_code, tokenizer_files
+from lmshape.inputs import json_files, model_files, own_code, tokenizer_files
 
 log = logging.getLogger(__name__)
 
@@ -113,12 +113,13 @@ def _overridden(folder: Path) -> dict[str, Any]:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What tokenizer_config.json says, {} if there is none; a damaged one is found when transformers reads it."""
-    try:
-        found = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    """What tokenizer_config.json says, {} if there is none. Raises JsonFileError, which names a link's own file."""
+    path = os.path.realpath(folder / SETTINGS)
+    if not os.path.exists(path):
         return {}
-    return found if isinstance(found, dict) else {}
+    said = json_files.read(path)
+    json_files.value(said, "model_max_length", float, path)
+    return said
 
 
 def _as_counted(tokenizer: Any, path: Path) -> None:
@@ -136,7 +137,7 @@ def _as_counted(tokenizer: Any, path: Path) -> None:
 
 
 def _refuse_damaged(folder: Path) -> None:
-    """Raise TokenizerError, or CheckpointError, for a file that is not what its name says, or of another version."""
+    """Raise TokenizerError, or JsonFileError, for a file that is not what its name says, or of another version."""
     import sentencepiece
     import tokenizers
 
@@ -144,7 +145,7 @@ def _refuse_damaged(folder: Path) -> None:
     for name in [*tokenizer_files.among(names), *({model_files.CONFIGURATION} & set(names))]:
         path = Path(os.path.realpath(folder / name))  # a link's own file is the one to mend
         if path.suffix == ".json":
-            model_files.read_json(path.parent, path.name)
+            json_files.read(path)
         if path.suffix in (".model", ".spm"):
             advice = "fetch it again; one of tiktoken's takes the package tiktoken to be read"
             with reported_as(TokenizerError, f"{path}: not a SentencePiece model", advice):

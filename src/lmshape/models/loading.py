@@ -14,7 +14,7 @@ from torch import nn
 from transformers import AutoModel
 
 from lmshape.errors import LmshapeError, reported_as
-from lmshape.inputs import model_files, own_code
+from lmshape.inputs import json_files, model_files, own_code
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def _refuse_code(folder: Path) -> None:
     """Raise ModelError for a configuration that names a class of the model's own."""
     name = model_files.CONFIGURATION
     model_files.require_configuration(folder, os.listdir(folder))
-    settings = model_files.read_json(folder, name)
+    settings = json_files.read(folder / name)
     own_code.refuse(
         settings, "AutoModel", folder / name, ModelError, "its embedding table can be read all the same"
     )
