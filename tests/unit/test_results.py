@@ -24,3 +24,11 @@ def test_csv_and_parquet_hold_the_same(tmp_path):
 def test_a_job_without_rows_is_an_error(tmp_path):
     with pytest.raises(LmshapeError, match="at least one row"):
         results.save_rows([], {}, tmp_path / "a.parquet")
+
+
+def test_a_list_is_numbers_parted_by_spaces_in_csv_and_a_list_in_parquet(tmp_path):
+    frame = pl.DataFrame({"mean": [2.0, None], "by_batch": [[1.5, 2.5], None]})
+    for ending in ("csv", "parquet"):
+        results.write(frame, tmp_path / f"table.{ending}")
+    assert (tmp_path / "table.csv").read_text() == "mean,by_batch\n2.0,1.5 2.5\n,\n"
+    assert pl.read_parquet(tmp_path / "table.parquet").equals(frame)
