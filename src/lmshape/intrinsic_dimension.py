@@ -143,14 +143,15 @@ def bears(fraction: float | str) -> float:
 def follows_law(distances: np.ndarray, dimension: float, fraction: float | str = FACCO) -> bool:
     """Whether the ratios that TwoNN fitted are as exponential as its law says, with `dimension` for their rate.
 
-    Kolmogorov's distance over the fitted ratios, at its one percent point for laws given beforehand: were the law
-    fitted to the same ratios, as here, or were they fewer, samples of it would be refused less often still.
+    Kolmogorov's distance over the fitted ratios, at its one percent point for a law given beforehand, made smaller by
+    the root of the fraction, as distances over the beginning of a law are. Here the law is fitted to the same ratios:
+    of samples that follow it, fewer than one in a hundred are refused (simulated for fractions of 0.05 to 0.97).
     """
     n = len(distances)
     kept = fitted(n, fraction)
     law = -np.expm1(-dimension * np.log(np.sort(distances[:, 1] / distances[:, 0])[:kept]))
     counted = np.arange(kept + 1) / n
-    return max((counted[1:] - law).max(), (law - counted[:-1]).max()) < KOLMOGOROV / math.sqrt(n)
+    return max((counted[1:] - law).max(), (law - counted[:-1]).max()) < KOLMOGOROV * math.sqrt(kept) / n
 
 
 def standard_error(dimension: float, n: int, fraction: float | str = FACCO) -> float:
