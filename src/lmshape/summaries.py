@@ -12,6 +12,7 @@ from lmshape.numerics import paired
 MISSED = 0.05  # how often, at most, an interval does not hold what it is of
 MODEL = ["suite", "size", "stack", "positions"]
 TOO_FEW = "fewer than half of the layers have a value at every training step"
+ONE_BATCH = "no errors: values are of one batch (hidden_states.batches, hidden_states.batch_size)"
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def without_doubt(rows: pl.DataFrame) -> pl.DataFrame:
         return rows
     plain = pl.col("doubt").is_null()
     numbers = [pl.when(plain).then(pl.col(name)) for name in ("mean", "std", "stderr", "by_batch")]
-    return rows.with_columns(*numbers, reason=pl.coalesce(pl.col("reason", "doubt").cast(pl.String)))
+    return rows.with_columns(*numbers, reason=pl.coalesce(pl.col("doubt", "reason").cast(pl.String)))
 
 
 def over_layers(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -208,12 +209,13 @@ def _averageable(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _by_group(
     rows: pl.DataFrame, keys: Sequence[str], shape: Callable[[pl.DataFrame], Any], kind: type
 ) -> pl.DataFrame:
-    """One row per group, in the order of the keys: a `kind`'s fields, or nulls and the reason."""
+    """One row per group, in the order of the keys: a `kind`'s fields, and the reason of those that are null."""
     found = []
     for values, group in rows.group_by(keys, maintain_order=True):
         key = dict(zip(keys, values, strict=True))
         try:
-            found.append(key | asdict(shape(group)) | {"reason": None})
+            fields = asdict(shape(group))
+            found.append(key | fields | {"reason": ONE_BATCH if None in fields.values() else None})
         except ValueError as error:
             found.append(key | dict.fromkeys(kind.__dataclass_fields__) | {"reason": str(error)})
     schema = {name: rows.schema[name] for name in keys}

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -54,10 +55,11 @@ def test_without_first_has_as_many_vectors_and_none_at_the_beginning_of_a_sequen
     assert others.shape == (100, WIDTH) and (others[:, 1] > 0).all()
 
 
-def test_every_batch_holds_vectors_of_its_own_sequences(states):
+def test_every_batch_holds_vectors_of_its_own_sequences(states, caplog):
     text = sequences()
     batches = [number % 3 for number in range(len(text))]
     found = states(batch_size=30, batches=batches, texts=17)
+    assert found.shortages() == [] and "batches" not in caplog.text
     for positions in POSITIONS:
         for batch in range(3):
             own = np.concatenate([ids for ids, number in zip(text, batches, strict=True) if number == batch])
@@ -68,9 +70,16 @@ def test_every_batch_holds_vectors_of_its_own_sequences(states):
         assert [batch.shape for batch in cell.batches()] == [(30, WIDTH)] * 3
 
 
-def test_a_batch_that_the_text_does_not_fill_is_no_batch(states):
+def test_a_batch_that_the_text_does_not_fill_is_no_batch_as_log_and_rows_say(states, caplog):
     text = sequences()
     found = states(batch_size=20, batches=[0] * 2 + [1] * (len(text) - 2))
+    size = len(np.concatenate(text[:2]))
+    told = f"1 of 2 batches have batch_size 20 vectors, and the shortest has {size}: .*hidden_states.batches and hidd"
+    assert re.search(f"fake 3x4 step 7: positions all: {told}", caplog.text)
+    for row in anisotropy.rows(found):
+        assert row["mean"] is not None and row["std"] is None and row["batches"] == 1
+        assert row["positions"] != "all" or re.match(told, row["reason"])
+        assert row["positions"] == "all" or f"shortest has {size - 2}" in row["reason"]
     assert len(found.vectors("model", 0, "all", 0)) == len(np.concatenate(text[:2])) < 20
     for cell in found.cells():
         assert cell.columns["batches"] == 1
@@ -259,7 +268,9 @@ def test_trap_25_fewer_vectors_than_a_batch_are_null_with_a_reason(tmp_path):
     for row in sum(rows_of(random_states(tmp_path, tokens=150)).values(), []):
         assert row["mean"] is row["by_batch"] is None and row["batches"] == 0
         assert (
-            "fewer vectors than one batch of 200: the text is too short for hidden_states.batches"
+            "0 of 3 batches have batch_size 200 vectors, and the shortest has 136: the texts are too short"
+            if row["positions"] == "without_first"
+            else "0 of 3 batches have batch_size 200 vectors, and the shortest has 150: the texts are too short"
             in row["reason"]
         )
 

@@ -177,6 +177,15 @@ def test_missing_values_are_counted_and_named_with_their_reasons(svgs, page):
     assert "not finite (4)" in text and "no reason recorded (6)" in text
 
 
+def test_values_of_fewer_batches_than_asked_for_are_named_apart_from_missing_ones(svgs, page):
+    assert "fewer batches" not in page.text
+    reason = pl.when(layer=3, size="64x3").then(pl.lit("1 of 4 batches"))
+    table = TABLES["anisotropy"].with_columns(reason=reason)
+    text = Page(render(svgs, TABLES | {"anisotropy": table})).text
+    assert "Values of fewer batches than asked for" in text and "1 of 4 batches (" in text
+    assert "everything that was to be measured has a value" in text
+
+
 def test_values_in_doubt_are_named_apart_from_missing_ones(svgs, page):
     assert "Values in doubt" not in page.text
     doubt = pl.when(layer=3, size="64x3", step=4, fraction=0.9).then(pl.lit("near twins"))

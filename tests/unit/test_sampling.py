@@ -77,6 +77,23 @@ def test_batches_differ_in_tokens_by_no_more_than_the_longest_text(lengths, batc
     assert totals.max() - totals.min() <= max(lengths)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_batches_are_short_of_tokens_only_where_the_texts_leave_no_other_way(seed):
+    """In random order, two texts of 3000 often part, and the one alone falls short."""
+    lengths = np.array([3000, 5000, 3000])
+    batch_of = deal(lengths, 2, np.random.default_rng(seed), wanted=4500)
+    assert sorted(np.bincount(batch_of, weights=lengths)) == [5000, 6000]
+    uneven = np.array([60_000, 900, 800, 700])
+    assert sorted(deal(uneven, 4, np.random.default_rng(seed), wanted=4096)) == [0, 1, 2, 3]
+    found = cut(np.arange(11_000), np.cumsum([0, *lengths]), 10, tokens=9000, seed=seed, batches=2)
+    assert np.bincount(found.batches).min() == 450  # pieces of ten
+    least = {
+        np.bincount(deal(lengths, 2, np.random.default_rng(other)), weights=lengths).min()
+        for other in range(10)
+    }
+    assert least == {3000, 5000}
+
+
 def test_the_error_of_a_mean_over_batches_is_that_of_other_texts():
     """Tokens of one text are alike. Were positions dealt at random, batches would all be of the same texts."""
     rng = np.random.default_rng(0)

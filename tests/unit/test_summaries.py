@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from synthetic_tables import all_tables, missing
 
-from lmshape.summaries import bell, bells, rise_and_fall, training_shapes
+from lmshape.summaries import ONE_BATCH, bell, bells, rise_and_fall, training_shapes, without_doubt
 
 RNG = np.random.default_rng(0)
 
@@ -208,3 +208,14 @@ def test_a_single_batch_gives_shapes_without_uncertainty():
     table = TABLES["anisotropy"].with_columns(pl.col("by_batch").list.head(1), std=None, batches=1)
     found = bells(table)
     assert found["contrast"].null_count() == 0 and found["stderr"].null_count() == found.height
+    assert set(found["reason"]) == {ONE_BATCH}
+
+
+def test_a_value_in_doubt_of_fewer_batches_than_asked_for_is_left_out_for_its_doubt():
+    rows = pl.DataFrame({"mean": [3.0, 4.0], "std": 0.1, "stderr": 0.1, "by_batch": [[3.0], [4.0]]})
+    rows = rows.with_columns(reason=pl.lit("1 of 4 batches"), doubt=pl.Series(["near twins", None]))
+    found = without_doubt(rows)
+    assert found["mean"].to_list() == [None, 4] and found["reason"].to_list() == [
+        "near twins",
+        "1 of 4 batches",
+    ]

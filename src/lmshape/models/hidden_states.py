@@ -51,8 +51,8 @@ def collect(
     sequence is (all of one by default), `batch_size` how many vectors the measures will read of each, `texts` how
     many texts the sequences are of; `identity` are columns that tell the checkpoint from others
     (`lmshape.models.identity`). Rows go to disk as they come, so that no more than one forward pass is ever in
-    memory. Values that are not finite are logged as errors by layer and kept: what is measured there fails, and the
-    other layers keep their results.
+    memory. Batches that the text does not fill are logged as warnings. Values that are not finite are logged as
+    errors by layer and kept: what is measured there fails, and the other layers keep their results.
 
     A model that leaves no room for one sequence on its device is loaded once more, spread over all devices and the
     host. Raises loading.NoRoom where that does not help, or `device` is the host.
@@ -84,6 +84,8 @@ def collect(
             np.save(temporary / "positions.npy", sample.positions)
             stacks = {stack: depth for stack, (depth, _) in shapes.items()}
             (temporary / ABOUT).write_text(json.dumps(about | {"stacks": stacks}, indent=1), encoding="utf-8")
+        for short in HiddenStates(folder).shortages():
+            log.warning("%s: %s", name, short)
 
     try:
         return write(device)
@@ -163,12 +165,30 @@ class HiddenStates:
         rows = np.load(self.folder / f"{stack}.npy", mmap_mode="r")[layer]
         return rows[self._first[batch] + self._chosen[positions][batch]]
 
+    def shortages(self) -> list[str]:
+        """What to say of positions that have not enough vectors for all batches."""
+        short = ((positions, self._short(positions)) for positions in POSITIONS)
+        return [f"positions {positions}: {why}" for positions, why in short if why]
+
+    def _whole(self, positions: str) -> list[int]:
+        """The numbers of the batches that there are enough vectors for."""
+        return [i for i, tokens in enumerate(self._chosen[positions]) if len(tokens) == self.batch_size]
+
+    def _short(self, positions: str) -> str | None:
+        """Why there are fewer batches than asked for, if there are."""
+        whole, chosen = len(self._whole(positions)), self._chosen[positions]
+        if whole == len(chosen):
+            return None
+        return (
+            f"{whole} of {len(chosen)} batches have batch_size {self.batch_size} vectors, and the shortest has "
+            f"{min(map(len, chosen))}: the texts are too short, too few or too uneven for hidden_states.batches and "
+            "hidden_states.batch_size (no two batches share a text), or hidden_states.tokens are too few"
+        )
+
     def cells(self) -> Iterator["Cell"]:
         """Every (stack, layer, positions), each with the batches that there are enough vectors for."""
-        whole = {
-            positions: [i for i, tokens in enumerate(chosen) if len(tokens) == self.batch_size]
-            for positions, chosen in self._chosen.items()
-        }
+        whole = {positions: self._whole(positions) for positions in POSITIONS}
+        short = {positions: self._short(positions) for positions in POSITIONS}
         for stack in self.stacks:
             for layer in range(self.layers(stack) + 1):
                 for positions in POSITIONS:
@@ -187,19 +207,21 @@ class HiddenStates:
                     }
                     place = f"{self.name}, {stack} layer {layer}, positions {positions}"
                     read = partial(self.vectors, stack, layer, positions)
-                    yield Cell(columns, place, whole[positions], read)
+                    yield Cell(columns, place, whole[positions], short[positions], read)
 
 
 @dataclass(frozen=True)
 class Cell:
     """One (stack, layer, positions): the columns that say so, and its name in messages.
 
-    `whole` are the numbers of its batches, which `read` reads: nothing is, before a measure asks.
+    `whole` are the numbers of its batches, which `read` reads: nothing is, before a measure asks. `short` says why
+    they are fewer than asked for, if they are.
     """
 
     columns: dict[str, Any]
     place: str
     whole: list[int]
+    short: str | None
     read: Callable[[int], np.ndarray]
 
     def batches(self) -> list[np.ndarray]:
@@ -209,19 +231,17 @@ class Cell:
     def over_batches(self, measure: Callable[[Any], float], batches: Sequence[Any]) -> dict[str, Any]:
         """A measure of each batch, in their order, with its mean and standard deviation (null for one batch).
 
-        A batch that cannot be measured (Unmeasurable) makes the value null, with the reason.
+        A batch that cannot be measured (Unmeasurable) makes the value null, with the reason. A value of fewer batches
+        than asked for has a reason, too.
         """
         try:
             if not batches:
-                raise Unmeasurable(
-                    f"fewer vectors than one batch of {self.columns['batch_size']}: the text is too short for "
-                    "hidden_states.batches and batch_size, or hidden_states.tokens are too few"
-                )
+                raise Unmeasurable(self.short)
             values = np.array([measure(batch) for batch in batches])
         except Unmeasurable as error:
             return self.failure(error)
         std = float(values.std(ddof=1)) if len(values) > 1 else None
-        return {"mean": float(values.mean()), "std": std, "by_batch": values.tolist(), "reason": None}
+        return {"mean": float(values.mean()), "std": std, "by_batch": values.tolist(), "reason": self.short}
 
     def failure(self, error: Unmeasurable) -> dict[str, Any]:
         """The null, and the reason why."""

@@ -60,7 +60,7 @@ def cut(
     Raises LmshapeError where there are fewer texts than batches.
     """
     rng = np.random.default_rng(seed)
-    batch_of = deal(np.diff(bounds), batches, rng)
+    batch_of = deal(np.diff(bounds), batches, rng, tokens / batches)
     sequences, texts = pieces(ids, bounds, length, special)
     wanted = np.full(batches, tokens / batches)
     chosen = []
@@ -73,10 +73,11 @@ def cut(
     return Pieces([sequences[i] for i in chosen], of, batch_of[of])
 
 
-def deal(lengths: np.ndarray, batches: int, rng: np.random.Generator) -> np.ndarray:
+def deal(lengths: np.ndarray, batches: int, rng: np.random.Generator, wanted: float = 0) -> np.ndarray:
     """The batch of each text (texts,): in random order, each goes to the batch that has the fewest tokens so far.
 
-    `lengths` (texts,) are in tokens. A text of one token or none has no piece, and does not count.
+    `lengths` (texts,) are in tokens. A text of one token or none has no piece, and does not count. Where a batch
+    is left with fewer tokens than `wanted`, texts are dealt the longest first, if the least batch has more then.
 
     Raises LmshapeError where there are fewer texts than batches. Stretches of one text are alike: were they taken for
     different ones, the spread over texts would be missing from every error.
@@ -87,13 +88,24 @@ def deal(lengths: np.ndarray, batches: int, rng: np.random.Generator) -> np.ndar
             "tokens or more. Hold out more (text.held_out), part a file into its texts by blank lines, or ask for "
             "fewer batches; one batch tells no errors"
         )
+    order = rng.permutation(len(lengths))
+    batch_of, least = _to_the_least(order, lengths, batches)
+    if least < wanted:
+        longest_first = order[np.argsort(-lengths[order], kind="stable")]
+        other, more = _to_the_least(longest_first, lengths, batches)
+        batch_of = other if more > least else batch_of
+    return batch_of
+
+
+def _to_the_least(order: np.ndarray, lengths: np.ndarray, batches: int) -> tuple[np.ndarray, float]:
+    """The batch of each text, dealt in an order, each to the least batch so far; and the tokens of the least."""
     totals = np.zeros(batches)
     batch_of = np.zeros(len(lengths), dtype=int)
-    for text in rng.permutation(len(lengths)):
+    for text in order:
         if lengths[text] > 1:
             batch_of[text] = totals.argmin()
             totals[batch_of[text]] += lengths[text]
-    return batch_of
+    return batch_of, totals.min()
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,13 @@ def doubts(name: str, table: pl.DataFrame) -> list[dict[str, Any]]:
     return by_reason(name, table.drop_nulls("doubt"), "doubt") if "doubt" in table.columns else []
 
 
+def shortened(name: str, table: pl.DataFrame) -> list[dict[str, Any]]:
+    """The values of a table that are of fewer batches than asked for, as their `reason` says, like `gaps`."""
+    if not {"batches", "mean", "reason"} <= set(table.columns):
+        return []
+    return by_reason(name, table.drop_nulls(["mean", "reason"]), "reason")
+
+
 def by_reason(name: str, table: pl.DataFrame, column: str) -> list[dict[str, Any]]:
     """The rows of a table by what a column says of them: how many, and which (the first few)."""
     keys = [key for key in KEYS if key in table.columns]

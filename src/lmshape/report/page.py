@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from lmshape.report import figure_data
 from lmshape.report.figure_data import NoData
 from lmshape.report.figure_list import FIGURES, QUESTIONS, SUMMARIES
-from lmshape.report.missing import NAMED, doubts, gaps, lost_files, valueless
+from lmshape.report.missing import NAMED, doubts, gaps, lost_files, shortened, valueless
 from lmshape.report.printing import FIELD, Printed, cell, compose, printed
 from lmshape.report.provenance import Provenance
 
@@ -68,6 +68,7 @@ def render(
         valueless=valueless(tables),
         missing=[*lost_files(lost), *(gap for name, table in tables.items() for gap in gaps(name, table))],
         doubtful=[doubt for name, table in tables.items() for doubt in doubts(name, table)],
+        short=[each for name, table in tables.items() for each in shortened(name, table)],
         pruned=pl.DataFrame(provenance.pruned, schema=["combination", "reason"], orient="row"),
         absent=absent([*drawn, *(Path(each["path"]).stem for each in lost)]),
         provenance=provenance,
