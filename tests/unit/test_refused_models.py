@@ -217,7 +217,10 @@ def changed(**changes):
         (cut_short("config.json"), "config.json: not JSON"),
         (marked, "config.json: begins with a byte order mark, .*; remove it"),
         (changed(model_type="unheard-of"), "ValueError: .*unheard-of"),
-        (changed(hidden_size=32), "mismatch"),
+        (
+            changed(intermediate_size=24),
+            r"layer.0.intermediate.dense.bias of shape \(16,\), and its configuration says \(24,\), as of 5 more",
+        ),
         (changed(hidden_act="unheard-of"), "KeyError: .*unheard-of"),
         (changed(quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True}), "bitsandbytes"),
         (cut_short("model.safetensors"), "SafetensorError"),
@@ -238,6 +241,37 @@ def test_a_folder_that_cannot_be_loaded_as_it_means_is_one_message(bert, harm, s
     with pytest.raises(LmshapeError, match=f"(toy/tiny|{bert}).*{said}") as refusal:
         load(bert)
     assert len(str(refusal.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "generation", "start"),
+    [
+        ({"decoder_start_token_id": 5}, {"decoder_start_token_id": 7}, 5),
+        ({}, {"decoder_start_token_id": 7}, 7),
+        ({"pad_token_id": 3}, {}, 3),
+        ({"pad_token_id": None}, {}, "config.json"),
+        (
+            {},
+            {"decoder_start_token_id": "7"},
+            "generation_config.json: .* must be a whole number",
+        ),
+    ],
+)
+def test_a_decoder_starts_as_its_files_say_or_is_refused(tmp_path, said, generation, start):
+    shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 60}
+    model_of(tf.T5Config(**shape)).save_pretrained(tmp_path)
+    edit(tmp_path / "config.json", **said)
+    (tmp_path / "generation_config.json").write_text(json.dumps(generation))
+    if isinstance(start, str):
+        with pytest.raises(LmshapeError, match=start):
+            load(tmp_path)
+        return
+    model, given = load(tmp_path), []
+    model.decoder.register_forward_pre_hook(
+        lambda _, args, kwargs: given.append(kwargs["input_ids"]), with_kwargs=True
+    )
+    layers.Reader(model, "toy").shapes(ids(4)[0])
+    assert given[0][0].tolist() == [start, *ids(4)[0][:3]]
 
 
 def test_weights_in_a_block_that_the_model_has_no_use_for_are_named(bert, caplog):

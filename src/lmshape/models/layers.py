@@ -163,7 +163,7 @@ class Reader:
         ids = torch.from_numpy(np.stack(sequences)).long()
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         if self.both:  # the decoder reads the same text one token later, after its start token
-            start = torch.full_like(ids[:, :1], self.model.config.decoder_start_token_id or 0)
+            start = torch.full_like(ids[:, :1], self.model.config.decoder_start_token_id)
             inputs["decoder_input_ids"] = torch.cat([start, ids[:, :-1]], dim=1)
         self._given, self._next, self._keep = tuple(ids.shape), {}, keep
         device = _input_device(self.model)

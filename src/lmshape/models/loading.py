@@ -4,14 +4,14 @@ import gc
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModel
+from transformers import AutoModel, PretrainedConfig
 
 from lmshape.errors import LmshapeError, reported_as
 from lmshape.inputs import json_files, model_files, own_code
@@ -25,6 +25,10 @@ OUT_OF_MEMORY = (
     "CUDA error: out of memory",
     "DefaultCPUAllocator: can't allocate memory",
 )
+
+GENERATION = "generation_config.json"
+START = "decoder_start_token_id"
+STARTED_BY_PADDING = ("t5", "mt5", "umt5", "longt5", "switch_transformers")  # as their authors trained them
 
 # the ends of the names that scales of quantised weights have, whoever wrote them
 SCALES = re.compile(r"[._](weight_scale|weight_scale_inv|scales|SCB|qzeros|absmax)$")
@@ -57,17 +61,24 @@ def load(path: str | Path, name: str, dtype: str, device: str) -> nn.Module:
     path = Path(path)
     gguf = {"gguf_file": path.name} if path.is_file() else {}
     options = {"dtype": getattr(torch, dtype), "local_files_only": True, "trust_remote_code": False, **gguf}
+    options |= {
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": True,
+    }  # which are refused by name below
     source = path.parent if gguf else path
     if not gguf:
         _refuse_code(path)
     with reported_as(ModelError, f"{name}: transformers cannot load a model from {path}"):
         model, report = _on_device(source, options, device)
+    _require_shapes(report["mismatched_keys"], f"{name}: {path}")
     missing = [key for key in report["missing_keys"] if "pooler" not in key]  # no hidden state depends on it
     if missing:
         raise ModelError(
             f"{name}: {path} lacks weights that the model needs: {', '.join(sorted(missing)[:5])}"
         )
     _require_use(model, report["unexpected_keys"], f"{name}: {path}")
+    if model.config.is_encoder_decoder:
+        model.config.decoder_start_token_id = _start_token(model.config, source, f"{name}: {path}")
     model.config.use_cache = False
     return model.eval()
 
@@ -80,6 +91,35 @@ def _refuse_code(folder: Path) -> None:
     own_code.refuse(
         settings, "AutoModel", folder / name, ModelError, "its embedding table can be read all the same"
     )
+
+
+def _require_shapes(mismatched: Collection[tuple[str, Sequence[int], Sequence[int]]], where: str) -> None:
+    """Raise ModelError for weights of another shape than the configuration's, which would be random.
+
+    `mismatched` are (name, shape in the checkpoint, shape by the configuration).
+    """
+    if mismatched:
+        key, stored, wanted = min(mismatched)
+        raise ModelError(
+            f"{where} holds {key} of shape {tuple(stored)}, and its configuration says {tuple(wanted)}"
+            f"{f', as of {len(mismatched) - 1} more' if len(mismatched) > 1 else ''}; correct its configuration"
+        )
+
+
+def _start_token(config: PretrainedConfig, folder: Path, where: str) -> int:
+    """What a decoder reads before the text: as its configuration says, or what it is generated with, or T5's padding.
+
+    ModelError where none of these says it, and JsonFileError where it is no token.
+    """
+    beside = folder / GENERATION
+    said = json_files.read(beside) if beside.exists() else {}
+    found = json_files.value({START: getattr(config, START, None)}, START, int, where)
+    found = json_files.value(said, START, int, beside) if found is None else found
+    if found is None and config.model_type in STARTED_BY_PADDING:
+        found = config.pad_token_id
+    if found is None:
+        raise ModelError(f"{where}: its configuration does not say `{START}`; write it into config.json")
+    return found
 
 
 def _require_use(model: nn.Module, unused: Iterable[str], where: str) -> None:
@@ -111,13 +151,11 @@ def _on_device(source: Path, options: dict[str, Any], device: str) -> tuple[nn.M
     """Load onto one device; if it is too small, accelerate spreads the model over all of them and the host."""
     if device != SPREAD:
         with suppress(Shortage), shortage_of_memory():
-            return AutoModel.from_pretrained(
-                source, device_map={"": device}, output_loading_info=True, **options
-            )
+            return AutoModel.from_pretrained(source, device_map={"": device}, **options)
         log.info("the model does not fit %s: spread over all devices", device)
     # Only now, with the error gone, is what had been loaded free; accelerate counts the memory that it finds free.
     release()
-    return AutoModel.from_pretrained(source, device_map=SPREAD, output_loading_info=True, **options)
+    return AutoModel.from_pretrained(source, device_map=SPREAD, **options)
 
 
 @contextmanager
