@@ -404,6 +404,19 @@ def test_no_name_or_legend_sticks_out_of_the_figure(drawn, name):
     assert box.x1 <= figure.get_figwidth() + 0.02 and box.y1 <= figure.get_figheight() + 0.02
 
 
+@pytest.mark.parametrize(
+    "name", ["retrieval_by_width", "anisotropy_measures", "intrinsic_dimension_estimators"]
+)
+def test_the_name_of_the_axis_ends_below_the_legend_where_there_is_one_row_of_panels(name):
+    table = TABLES[FIGURES[name].table]
+    few = table.filter(pl.col("suite").is_in(["neox-small", "bert-small"]), size="64x3")
+    figure = draw(name, few)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert figure.get_figheight() < 3 and len(figure.axes) <= 4
+    assert figure._supylabel.get_window_extent().y1 <= legend.get_window_extent().y0
+
+
 def bands(ax):
     """(lowest, highest) of each shade of a panel."""
     shades = [found for found in ax.collections if isinstance(found, FillBetweenPolyCollection)]

@@ -30,6 +30,7 @@ WIDTH_LABEL = "Width of the model's embedding table (dimensions)"
 DEPTH_LABEL = "Relative depth (0: input of the first block, 1: last layer)"
 STEP_LABEL = "Training step (optimiser updates)"
 DIMENSION_LABEL = "Intrinsic dimension"
+AVERAGE_LABEL = "Intrinsic dimension\n(average over layers)"
 
 Drawing = Callable[[pl.DataFrame], Figure]
 
@@ -196,8 +197,7 @@ def retrieval_by_step(rows: pl.DataFrame) -> Figure:
 @_figure(figure_data.intrinsic_dimension_by_step)
 def intrinsic_dimension_by_step(rows: pl.DataFrame) -> Figure:
     """TwoNN averaged over layers against training step: a panel per suite, a line per size."""
-    label = DIMENSION_LABEL + "\n(average over layers)"
-    return _by_step(rows, "mean", label, error="stderr", between=("lowest", "highest"))
+    return _by_step(rows, "mean", AVERAGE_LABEL, error="stderr", between=("lowest", "highest"))
 
 
 @_figure(figure_data.intrinsic_dimension_estimators)
@@ -214,7 +214,7 @@ def intrinsic_dimension_estimators(rows: pl.DataFrame) -> Figure:
             style.curve(ax, line, "step", "mean", error="stderr", label=name, **look)
         style.step_axis(ax, rows["step"], labels=6)
         ax.set_title(title)
-    return style.finish(figure, STEP_LABEL, DIMENSION_LABEL + " (average over layers)", legend=True)
+    return style.finish(figure, STEP_LABEL, AVERAGE_LABEL, legend=True)
 
 
 @_figure(figure_data.cost_by_rule)
