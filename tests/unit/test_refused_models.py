@@ -227,13 +227,14 @@ def changed(**changes):
         (changed(num_hidden_layers=3), "lacks weights that the model needs: encoder.layer.2"),
         (changed(num_hidden_layers=1), "holds 2 of encoder.layer, and its configuration says 1"),
         (with_weight("encoder.layer.1.output.dense.weight_scale"), "holds quantised weights.*dense.weight_scale"),
+        (changed(auto_map={"AutoModel": 3}), "config.json: `auto_map` must name classes, and has 3"),
         (changed(auto_map={"AutoModel": "modeling_bert.JinaBertModel"}), r"code of its own \(modeling_bert.JinaBert"),
     ],
     ids=[
         "no configuration", "configuration cut short", "byte order mark", "unknown family", "another width",
         "unknown activation", "quantised", "weights cut short", "blocks that the checkpoint lacks",
         "blocks that the configuration lacks",
-        "scales", "code of its own",
+        "scales", "code that has no name", "code of its own",
     ],
 )  # fmt: skip
 def test_a_folder_that_cannot_be_loaded_as_it_means_is_one_message(bert, harm, said):

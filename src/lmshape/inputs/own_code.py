@@ -10,7 +10,7 @@ from lmshape.errors import LmshapeError
 def refuse(
     settings: Mapping[str, Any], auto: str, path: Path, error: type[LmshapeError], advice: str
 ) -> None:
-    """Raise `error` if `auto_map` among the settings in a file names classes that transformers does not have.
+    """Raise `error` if `auto_map` among the settings in a file names no class or one that transformers does not have.
 
     `auto` is how the names of the automatic classes begin that are asked about: AutoTokenizer, AutoModel. Without
     that code transformers would take a class of its own for the model type that the file says, and be wrong: a
@@ -28,6 +28,8 @@ def refuse(
         raise error(
             f"{path}: needs code of its own ({', '.join(names)}), which lmshape does not run; {advice}"
         )
+    if others := [name for name in every if name is not None and not isinstance(name, str)]:
+        raise error(f"{path}: `auto_map` must name classes, and has {others[0]!r}; fetch or save it again")
 
 
 def _class(name: str) -> str:
