@@ -7,11 +7,8 @@ job.start(snakemake)
 from lmshape import intrinsic_dimension, results
 from lmshape.models.hidden_states import HiddenStates
 
-settings = snakemake.params.settings
-rows = intrinsic_dimension.rows(
-    HiddenStates(snakemake.input[0]),
-    settings["estimators"],
-    settings["fractions"],
-    settings["neighbors"],
-)
-results.save_rows(rows, snakemake.params.columns, snakemake.output[0])
+params = snakemake.params
+estimators = {name: job.function(f"intrinsic_dimension.{name}") for name in params.neighbors}
+states = HiddenStates(snakemake.input[0])
+rows = intrinsic_dimension.rows_of(states, estimators, params.fractions, params.neighbors)
+results.save_rows(rows, params.columns, snakemake.output[0])

@@ -3,7 +3,7 @@
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -13,8 +13,10 @@ import numpy as np
 from lmshape.models.hidden_states import Cell, HiddenStates
 from lmshape.numerics.neighbors import distinct, nearest_distances
 from lmshape.numerics.vectors import Unmeasurable, as_float64
-from lmshape.study.estimator_settings import FACCO, FRACTIONS, NEIGHBORS
+from lmshape.study.estimator_settings import FACCO, FRACTIONS, MADA, MOM, NEIGHBORS
 
+# of distances (n, k) to the nearest neighbours, and of a fraction (TwoNN) or as many neighbours as it looks at
+Estimator = Callable[[np.ndarray, Any], float]
 EXPECTED = 0.01  # extreme ratios in a batch that follows TwoNN's law
 COPIES = 20  # vectors that may be almost equal; more of them are a set with a dimension of its own
 KOLMOGOROV = 1.63  # one percent of samples of n of a law are further from it than this over sqrt(n)
@@ -48,7 +50,7 @@ def estimate(
     names, neighbors = _asked(estimators, neighbors)
     rows, _ = distinct(as_float64(X))
     distances = _graph(rows, names, neighbors)
-    found = {name: _estimate(name, fraction, neighbors, distances) for name in names}
+    found = {name: _estimate(name, globals()[name], fraction, neighbors, distances) for name in names}
     if "twonn" in names and (extreme := extreme_ratios(distances)) > bears(fraction):
         message = f"twonn {found['twonn']:.3g}, {extreme:.3f} of the ratios extreme: {_doubt(fraction)}"
         warnings.warn(message, stacklevel=2)
@@ -165,7 +167,7 @@ def standard_error(dimension: float, n: int, fraction: float | str = FACCO) -> f
     return dimension / fitted(n, fraction) ** 0.5
 
 
-def mada(distances: np.ndarray, k: int = NEIGHBORS["mada"]) -> float:
+def mada(distances: np.ndarray, k: int = MADA) -> float:
     """Manifold-adaptive dimension: the mean over points of log 2 / log(r_k / r_(k/2)).
 
     `distances` is (n, k or more), ascending along a row, k as in MAY_LOOK_AT. Source: Farahmand et al. 2007.
@@ -174,7 +176,7 @@ def mada(distances: np.ndarray, k: int = NEIGHBORS["mada"]) -> float:
         return _finite(np.mean(np.log(2) / np.log(distances[:, k - 1] / distances[:, k // 2 - 1])))
 
 
-def mom(distances: np.ndarray, k: int = NEIGHBORS["mom"]) -> float:
+def mom(distances: np.ndarray, k: int = MOM) -> float:
     """Method of moments: the mean over points of m / (w - m), m the mean and w the largest of k distances.
 
     `distances` is (n, k or more), ascending along a row, k as in MAY_LOOK_AT. Source: Amsaleg et al. 2018.
@@ -190,21 +192,35 @@ def rows(
     fractions: Sequence[float],
     neighbors: Mapping[str, int] = NEIGHBORS,
 ) -> list[dict[str, Any]]:
+    """`rows_of` the estimators of these names."""
+    names, neighbors = _asked(estimators, neighbors)
+    return rows_of(states, {name: globals()[name] for name in names}, fractions, neighbors)
+
+
+def rows_of(
+    states: HiddenStates,
+    estimators: Mapping[str, Estimator],
+    fractions: Sequence[float],
+    neighbors: Mapping[str, int],
+) -> list[dict[str, Any]]:
     """Every estimate at every layer: one row per (stack, layer, positions, estimator, fraction).
 
+    `estimators` are functions by their names, so that an estimator that is not among them concerns no result.
     `mean` and `std` are over batches, whose values `by_batch` holds; `stderr` is the standard error of the mean that
     they show. Of TwoNN alone: `fraction`; `extreme_ratios`, the largest share in any batch (see `extreme_ratios`);
     `doubt`, why for so many the mean is no plain number; `stderr_facco`, the standard error that its law predicts,
     null where a batch does not follow it. `neighbors` is null for TwoNN. `rows_dropped` counts repeated vectors in
     all batches. What cannot be estimated is null, with the reason.
     """
-    names, neighbors = _asked(estimators, neighbors)
-    settings = [(name, f) for name in names for f in (fractions if name == "twonn" else [None])]
-    return [row for cell in states.cells() for row in _rows(cell, settings, neighbors)]
+    settings = [(name, f) for name in estimators for f in (fractions if name == "twonn" else [None])]
+    return [row for cell in states.cells() for row in _rows(cell, estimators, settings, neighbors)]
 
 
 def _rows(
-    cell: Cell, settings: Sequence[tuple[str, float | None]], neighbors: Mapping[str, int]
+    cell: Cell,
+    estimators: Mapping[str, Estimator],
+    settings: Sequence[tuple[str, float | None]],
+    neighbors: Mapping[str, int],
 ) -> list[dict[str, Any]]:
     """One row per (estimator, fraction); neighbours are searched once for all of them."""
     graphs: list[np.ndarray] = []
@@ -218,7 +234,8 @@ def _rows(
         failure = cell.failure(error)
     found = []
     for name, fraction in settings:
-        value = failure or cell.over_batches(partial(_estimate, name, fraction, neighbors), graphs)
+        estimate = partial(_estimate, name, estimators[name], fraction, neighbors)
+        value = failure or cell.over_batches(estimate, graphs)
         std = value["std"]
         about = {
             "estimator": name,
@@ -253,7 +270,11 @@ def _doubt(fraction: float | str) -> str:
 
 
 def _estimate(
-    name: str, fraction: float | str | None, neighbors: Mapping[str, int], distances: np.ndarray
+    name: str,
+    estimator: Estimator,
+    fraction: float | str | None,
+    neighbors: Mapping[str, int],
+    distances: np.ndarray,
 ) -> float:
     """One estimator by name; Unmeasurable says which one failed and why."""
     n, k = distances.shape
@@ -263,9 +284,7 @@ def _estimate(
             f"leave {name} out, or lower its neighbours"
         )
     try:
-        if name == "twonn":
-            return twonn(distances, fraction)
-        return {"mada": mada, "mom": mom}[name](distances, neighbors[name])
+        return estimator(distances, fraction if name == "twonn" else neighbors[name])
     except Unmeasurable as error:
         raise Unmeasurable(f"{name}: {error}") from None
 

@@ -80,9 +80,11 @@ def test_a_table_of_which_all_is_lost_has_its_value(tmp_path):
 def test_a_figure_shows_the_rest(name):
     table, choices = gathered(FIGURES[name].table), FIGURES[name].choices(STUDY)
     getattr(figures, name)(table, **choices)
-    rows = figure_data.plotted(name, table, **choices)
+    rows = figure_data.plotted(getattr(figure_data, name), table, **choices)
     value = missing.value_column(rows)
-    expected = figure_data.plotted(name, table.filter(pl.col("reason").is_null()), **choices)
+    expected = figure_data.plotted(
+        getattr(figure_data, name), table.filter(pl.col("reason").is_null()), **choices
+    )
     assert_frame_equal(rows.drop_nulls(value), expected.drop_nulls(value), check_row_order=False)
 
 

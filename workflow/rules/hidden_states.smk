@@ -99,6 +99,8 @@ rule estimate_intrinsic_dimension:
         runtime=measuring_time,
     params:
         columns=model_columns,
-        settings=STUDY.intrinsic_dimension.model_dump(exclude={"figure_fraction"}),
+        functions=[f"intrinsic_dimension.{name}" for name in STUDY.intrinsic_dimension.estimators],
+        neighbors=STUDY.intrinsic_dimension.looked_at,
+        fractions=STUDY.intrinsic_dimension.fractions,
     script:
         "../../scripts/estimate_intrinsic_dimension.py"

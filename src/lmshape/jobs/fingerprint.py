@@ -70,14 +70,14 @@ class Code:
         self.outline = cache(self._outline)
         self.data_files = cache(self._data_files)
         self.beyond = cache(self._beyond)
+        self.lines = cache(self._lines)
         self.asking: set[tuple[str, Chain]] = set()
 
     def of(self, script: Path, *functions: str) -> str:
         """As `code` of this package."""
         reached = self.reached(script, *functions)
-        parts = {part for node in reached if node.statement for part in self.parts(node, script)}
-        parts |= {f"{path.name} {digest(path.read_bytes())}" for path in self.named(reached)}
-        return digest("\n".join(sorted(parts)).encode())
+        lines = {line for node in reached if node.statement for line in self.lines(node)}
+        return digest("\n".join(sorted(lines)).encode())
 
     def reached(self, script: Path, *functions: str) -> set[Node]:
         """All that counts for a script."""
@@ -90,30 +90,29 @@ class Code:
             waiting += new
         return reached
 
-    def parts(self, node: Node, script: Path) -> Iterator[str]:
-        """Lines for a statement and for the imports that it uses. A script has no name, so that it may be moved."""
-        module = node.module if node.module != str(script) else ""
-        yield f"{module} {node.statement.digest}"
-        imports = self.outline(node.module).imports
-        for name in {names[0] for names in node.statement.uses}:
-            for dotted in node.statement.imports.get(name, set()) | imports.get(name, set()):
-                yield f"{module} {name} is {dotted}"
+    def _lines(self, node: Node) -> list[str]:
+        """Lines for a statement, the imports that it uses and the data files that it names."""
+        module, statement = node
+        shown = "" if module.endswith(".py") else module  # a script has no name, so that it may be moved
+        lines, imports = [f"{shown} {statement.digest}"], self.outline(module).imports
+        for name in {names[0] for names in statement.uses}:
+            for dotted in statement.imports.get(name, set()) | imports.get(name, set()):
+                lines.append(f"{shown} {name} is {dotted}")
+        for path in self.named(self.find(module).parent, statement.strings):
+            lines.append(f"{path.name} {digest(path.read_bytes())}")
+        return lines
 
-    def named(self, reached: set[Node]) -> set[Path]:
-        """The data files that are named in what counts, or in one another."""
-        texts: dict[Path, set[str]] = {}
-        for module, statement in reached:
-            if statement:
-                texts.setdefault(self.find(module).parent, set()).update(statement.strings)
-        named: set[Path] = set()
-        while texts:
-            folder, strings = texts.popitem()
-            for path in set(self.data_files(folder)) - named:
-                if any(_names(path.name, string) for string in strings):
-                    named.add(path)
-                    text = path.read_text(encoding="utf-8", errors="replace")
-                    texts.setdefault(path.parent, set()).add(text)
-        return named
+    def named(self, folder: Path, strings: Iterable[str]) -> set[Path]:
+        """The data files of a folder that are named in strings, and those that they name in turn."""
+        found: set[Path] = set()
+        waiting = [(folder, strings)]
+        while waiting:
+            folder, strings = waiting.pop()
+            for path in self.data_files(folder):
+                if path not in found and any(_names(path.name, string) for string in strings):
+                    found.add(path)
+                    waiting.append((path.parent, [path.read_text(encoding="utf-8", errors="replace")]))
+        return found
 
     # --- files ---
 
@@ -276,5 +275,5 @@ class Code:
 
 def _names(file: str, string: str) -> bool:
     """Whether a string names a file, as it is or by a pattern that has an ending."""
-    pattern = re.fullmatch(r"(?:.*/)?([\w*-]*\*[\w*-]*(?:\.\w+)+)", string)
-    return file in string or (pattern is not None and fnmatch(file, pattern[1]))
+    pattern = "*" in string and re.fullmatch(r"(?:.*/)?([\w*-]*\*[\w*-]*(?:\.\w+)+)", string)
+    return file in string or (bool(pattern) and fnmatch(file, pattern[1]))

@@ -23,6 +23,9 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LITERALS = (ast.Dict, ast.List, ast.Set, ast.Tuple, ast.Constant, ast.JoinedStr, *COMPREHENSIONS)
 IMPORTS = (ast.Import, ast.ImportFrom)
+LEAVES = (ast.Constant, ast.Load, ast.Store, ast.Del)
+NOTED = (ast.Call, ast.Subscript, ast.Global, *DEFINITIONS)
+ANNOTATIONS = ("annotation", "returns")
 NAMES = (ast.Name, ast.Attribute)
 # methods that change what they are methods of: those of lists, dictionaries and sets, and one that people write
 ADDING = {
@@ -120,56 +123,57 @@ class _Reader:
 
     def visit(self, node: object, local: frozenset[str], now: bool) -> None:
         """Write a part of the statement down; `local` are the names around it, `now` whether an import runs it."""
-        if isinstance(node, list):
+        kind = type(node)
+        if kind is list:
             for item in node:
                 if not _is_bare_string(item):
                     self.visit(item, local, now)
             self.text.append("]")
-        elif isinstance(node, NAMES) and (chain := _chain(node)):
+        elif kind in NAMES and (chain := _chain(node)):
             self.name(node, chain, local)
-        elif isinstance(node, IMPORTS):  # what it binds counts where it is used
+        elif kind in IMPORTS:  # what it binds counts where it is used
             bound = _imported(node, self.package)
             self.imported_now += bound if now else []
             for name, dotted in bound:
                 self.found.imports.setdefault(name, set()).add(dotted)
         elif isinstance(node, ast.AST):
-            self.note(node, local, now)
+            if kind in NOTED:
+                self.note(node, local, now)
             self.parts(node, local, now)
         else:
             self.text.append(repr(node))
-            if isinstance(node, str):
+            if kind is str:
                 self.found.strings.add(node)
 
     def name(self, node: ast.Name | ast.Attribute, chain: Chain, local: frozenset[str]) -> None:
         """Write down a name with what is asked of it."""
-        self.text.append(".".join(chain))
-        stored = isinstance(node.ctx, ast.Store)
-        if chain[0] not in local and not (stored and len(chain) == 1):
+        self.text.append("$" + ".".join(chain))
+        if chain[0] not in local and not (type(node.ctx) is ast.Store and len(chain) == 1):
             self.found.uses.add(chain)
-            if len(chain) > 1 and not isinstance(node.ctx, ast.Load):
+            if len(chain) > 1 and type(node.ctx) is not ast.Load:
                 self.found.changes.add(chain[:-1])
 
     def parts(self, node: ast.AST, local: frozenset[str], now: bool) -> None:
         """Write down what a node is made of. Empty fields are left out: a newer Python may add an optional one."""
+        kind, plain = type(node), self.plain
         inner, inside, then = local, (), now
-        plain = self.plain
-        if isinstance(node, DEFINITIONS):  # a decorator may read annotations, as that of a dataclass does
-            self.plain = not isinstance(node, ast.ClassDef) and not node.decorator_list
-        if isinstance(node, FUNCTIONS):
-            body = node.body if isinstance(node.body, list) else [node.body]
+        if kind in DEFINITIONS:  # a decorator may read annotations, as that of a dataclass does
+            self.plain = kind is not ast.ClassDef and not node.decorator_list
+        if kind in FUNCTIONS:
+            body = node.body if kind is not ast.Lambda else [node.body]
             inner, inside, then = local | _arguments(node.args) | _bound(body), ("body",), False
-        elif isinstance(node, COMPREHENSIONS):
+        elif kind in COMPREHENSIONS:
             self.visit(node.generators[0].iter, local, now)  # is looked up outside
             inner = local | _bound([part.target for part in node.generators])
             inside = ("elt", "key", "value", "generators")
-        self.text.append(type(node).__name__)
+        self.text.append(kind.__name__)
         for name in node._fields:
             value = getattr(node, name, None)
             if value is not None and value != [] and name not in IGNORED_FIELDS:
                 self.text.append(name)
                 if name in inside:
                     self.visit(value, inner, then)
-                elif name in ("annotation", "returns") and (self.plain or not now):
+                elif name in ANNOTATIONS and (self.plain or not now):
                     self.write(value)
                 else:
                     self.visit(value, local, now)
@@ -191,7 +195,7 @@ class _Reader:
         elif isinstance(node, DEFINITIONS):
             built_on = [*getattr(node, "bases", ()), *(k.value for k in getattr(node, "keywords", ()))]
             called = [_chain(part) for part in (*node.decorator_list, *built_on)]
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        elif isinstance(node, ast.Subscript) and type(node.ctx) is not ast.Load:
             changed = _chain(node.value)
         elif isinstance(node, ast.Global):
             self.found.uses |= {(name,) for name in node.names}
@@ -238,17 +242,18 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Name):
-            bound.update(() if isinstance(node.ctx, ast.Load) else (node.id,))
-        elif isinstance(node, DEFINITIONS):
+        kind = type(node)
+        if kind is ast.Name:
+            bound.update(() if type(node.ctx) is ast.Load else (node.id,))
+        elif kind in DEFINITIONS:
             bound.add(node.name)
-        elif isinstance(node, IMPORTS):
+        elif kind in IMPORTS:
             elsewhere.update(name for name, _ in _imported(node, ""))
-        elif isinstance(node, ast.Global):
+        elif kind is ast.Global:
             elsewhere.update(node.names)
-        elif isinstance(node, COMPREHENSIONS):  # their targets are their own
-            waiting += (part.target for part in ast.walk(node) if isinstance(part, ast.NamedExpr))
-        elif not isinstance(node, ast.Lambda):
+        elif kind in COMPREHENSIONS:  # their targets are their own
+            waiting += (part.target for part in ast.walk(node) if type(part) is ast.NamedExpr)
+        elif kind is not ast.Lambda and kind not in LEAVES:
             bound.update(
                 filter(None, (getattr(node, name, None) for name in ("name", "rest")))
             )  # except, match

@@ -4,39 +4,33 @@ Each takes the whole table and returns the plotted rows, sorted; it raises `NoDa
 none has a value. A failed cell stays in as a null, so that a line shows a gap and not a bridge.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
-from lmshape.report.figure_list import FIGURES
 from lmshape.report.missing import is_empty, reasons
 from lmshape.summaries import TOO_FEW, over_layers, without_doubt
 
+Select = Callable[..., pl.DataFrame]  # the rows that a figure plots, of its table and its choices
 METRIC = "ndcg_at_10"
 MODEL = ("suite", "size", "parameters")
 LARGEST_NORMS = "largest_norms"  # as the anisotropy table names it
-PLACES = {  # the column that says where in a figure a row of a table is
-    "retrieval": "embedding_width",
-    "random_baseline": "width",  # a lost one has none, as it is of several
-    "comparisons": "first",
-    "word_similarity": "embedding_width",
-    "anisotropy": "layer",
-    "intrinsic_dimension": "layer",
-    "pretraining": "step",
-}
+# Columns that say where in a figure a row is: the first of them that a table has counts. A lost random table has no
+# width, as it is of several.
+PLACES = ("layer", "first", "embedding_width", "width", "step")
 
 
 class NoData(Exception):
     """Nothing to plot; the message says why."""
 
 
-def plotted(name: str, table: pl.DataFrame, **choices: Any) -> pl.DataFrame:
+def plotted(select: Select, table: pl.DataFrame, **choices: Any) -> pl.DataFrame:
     """The rows that a figure plots by its choices; of what was lost, those that have a place among the others."""
     if is_empty(table):
         raise NoData("; ".join(reasons(table)[:3]))
-    place = PLACES.get(FIGURES[name].table)
-    return globals()[name](table.drop_nulls(place) if place else table, **choices)
+    place = next((name for name in PLACES if name in table.columns), None)
+    return select(table.drop_nulls(place) if place else table, **choices)
 
 
 def retrieval_by_width(table: pl.DataFrame) -> pl.DataFrame:

@@ -5,14 +5,18 @@ behind a figure are chosen by the function of its name in `lmshape.report.figure
 `lmshape.report.figures`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmshape.report import figure_needs as needs
 from lmshape.report.figure_needs import Need
-from lmshape.study.config import Study
-from lmshape.study.grid import Grid
+
+if TYPE_CHECKING:  # how jobs are planned makes no figure stale
+    from lmshape.study.config import Study
+    from lmshape.study.grid import Grid
 
 
 @dataclass(frozen=True, kw_only=True)

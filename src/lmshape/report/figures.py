@@ -35,7 +35,7 @@ AVERAGE_LABEL = "Intrinsic dimension\n(average over layers)"
 Drawing = Callable[[pl.DataFrame], Figure]
 
 
-def _figure(select: Callable[..., pl.DataFrame]) -> Callable[[Drawing], Callable[..., Figure]]:
+def _figure(select: figure_data.Select) -> Callable[[Drawing], Callable[..., Figure]]:
     """Let a function that draws rows take the whole table, in the shared style, and say so where there is no data.
 
     It takes the choices of the figure, too, as `select` does.
@@ -46,7 +46,7 @@ def _figure(select: Callable[..., pl.DataFrame]) -> Callable[[Drawing], Callable
         def drawn(table: pl.DataFrame, **choices: Any) -> Figure:
             with style.styled():
                 try:
-                    return draw(figure_data.plotted(select.__name__, table, **choices))
+                    return draw(figure_data.plotted(select, table, **choices))
                 except NoData as reason:
                     return style.blank(str(reason))
 

@@ -91,7 +91,7 @@ def plot(number: int, name: str, table: pl.DataFrame, svg: str | Path, choices: 
     """One figure with its caption and the rows it shows; where it shows none, the caption says why."""
     entry = FIGURES[name]
     try:
-        rows = figure_data.plotted(name, table, **choices)
+        rows = figure_data.plotted(getattr(figure_data, name), table, **choices)
         caption = entry.caption.format(**figure_data.facts(rows))
     except NoData as reason:
         rows, caption = pl.DataFrame(), f"No data: {reason}."

@@ -237,6 +237,12 @@ class IntrinsicDimension(Strict):
         default_factory=Neighbors, description="Neighbours that MADA and the method of moments look at."
     )
 
+    @property
+    def looked_at(self) -> dict[str, int]:
+        """How many neighbours each of the chosen estimators looks at."""
+        chosen = NEIGHBORS | self.neighbors.model_dump()
+        return {name: chosen[name] for name in self.estimators}
+
     @field_validator("fractions")
     @classmethod
     def numbers(cls, given: list[str | float]) -> list[float]:

@@ -7,4 +7,6 @@ FACCO = 0.9  # share of the smallest ratios that Facco et al. and scikit-dimensi
 LLM_MICROSCOPE = 0.2  # share that the package of the authors of "The shape of learning" fits
 FRACTIONS = {"facco": FACCO, "llm-microscope": LLM_MICROSCOPE}
 
-NEIGHBORS = {"twonn": 2, "mada": 20, "mom": 100}  # that each estimator looks at: scikit-dimension's choice
+# neighbours that each estimator looks at: scikit-dimension's choice
+MADA, MOM = 20, 100
+NEIGHBORS = {"twonn": 2, "mada": MADA, "mom": MOM}
