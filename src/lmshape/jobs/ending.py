@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import psutil
@@ -75,11 +75,31 @@ class Ending:
         os._exit(1)
 
     def _start_no_more(self) -> None:
-        """Let the scheduler end as soon as no job runs."""
+        """Let the scheduler end as soon as no job runs on this machine, or at once where they run elsewhere."""
         self._logger.warning(f"{self.signal}: the running jobs are stopped. The next run goes on from here.")
-        self._workflow.scheduler._user_kill = self.signal
+        scheduler = self._workflow.scheduler
+        scheduler._user_kill = self.signal
+        if not self._workflow.local_exec:
+            cancel(scheduler, self._workflow.persistence)
         with contextlib.suppress(AttributeError):  # of another Snakemake: then it is ended at the limit
-            self._workflow.scheduler._open_jobs.release()
+            scheduler._open_jobs.release()
+
+
+def cancel(scheduler: Any, persistence: Any) -> None:
+    """Cancel the jobs that were submitted, and let the scheduler end without waiting to see them go.
+
+    It would look at the queue again in up to three minutes. Those that are being submitted are cancelled as well.
+    """
+    executor = scheduler._executor
+    if hasattr(executor, "_job_submission_executor"):  # of SLURM's
+        executor._job_submission_executor.shutdown(cancel_futures=True)
+    with scheduler._lock:
+        running = list(scheduler.running)
+    submitted = [(job, number) for job in running for number in persistence.external_jobids(job)]
+    executor.cancel_jobs([SimpleNamespace(job=job, external_jobid=number) for job, number in submitted])
+    executor.wait_thread = threading.Thread(target=int)  # for the one that sleeps: it has nothing to look for
+    executor.wait_thread.start()
+    scheduler.executor_error_callback(KeyboardInterrupt())
 
 
 def stop(told: Iterable[psutil.Process] = ()) -> set[psutil.Process]:
