@@ -524,11 +524,11 @@ def test_scoring_a_table_imports_no_torch():
 )
 def test_a_table_of_another_shape_than_the_suite_says_is_refused_with_the_right_one(side, rows, width, right):
     table = Embedding(np.ones((5, 3), np.float32), "float32", "F32", "embed", False)
-    require_described(table, "models/own/1m", side, True, 5, 3)
+    require_described(table, "suite own, size 1m", side, True, 5, 3)
     with pytest.raises(CheckpointError) as refusal:
-        require_described(table, "models/own/1m", side, True, rows, width)
+        require_described(table, "suite own, size 1m", side, True, rows, width)
     assert str(refusal.value) == (
-        f"models/own/1m: the {side} embedding of the checkpoint has shape (5, 3), and the suite says "
+        f"suite own, size 1m: the {side} embedding of the checkpoint has shape (5, 3), and the suite says "
         f"{(rows, width)}: write {right}"
     )
 
@@ -536,6 +536,6 @@ def test_a_table_of_another_shape_than_the_suite_says_is_refused_with_the_right_
 @pytest.mark.parametrize(("tied", "right"), [(True, "untied: false"), (False, "untied: true")])
 def test_a_suite_that_takes_one_table_for_two_or_two_for_one_is_refused(tied, right):
     table = Embedding(np.ones((5, 3), np.float32), "float32", "F32", "embed", tied)
-    require_described(table, "models/own/1m", "input", not tied, 5, 3)
-    with pytest.raises(CheckpointError, match=f"models/own/1m: .* input and output .*: write `{right}`"):
-        require_described(table, "models/own/1m", "input", tied, 5, 3)
+    require_described(table, "suite own, size 1m", "input", not tied, 5, 3)
+    with pytest.raises(CheckpointError, match=f"suite own, size 1m: .* input and output .*: write `{right}`"):
+        require_described(table, "suite own, size 1m", "input", tied, 5, 3)

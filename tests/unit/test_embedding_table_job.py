@@ -26,8 +26,13 @@ def read(tmp_path):
             tmp_path,
             input={"folder": str(tmp_path)},
             output={"table": "table.safetensors"},
-            params={"within": ".", "side": side, "shape": shape, "untied": untied},
-            wildcards={"suite": "wide", "size": "s"},
+            params={
+                "within": ".",
+                "model": "suite wide, size s",
+                "side": side,
+                "shape": shape,
+                "untied": untied,
+            },
         )
         return checkpoints.load(tmp_path / "table.safetensors")
 

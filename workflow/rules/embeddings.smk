@@ -54,6 +54,7 @@ rule embedding_table:
         runtime=more(10),
     params:
         within=within,
+        model="suite {suite}, size {size}",
         side="{side}",
         shape=table_shape,
         untied=lambda wildcards: suite_of(wildcards).untied_at(wildcards.size),

@@ -278,25 +278,23 @@ class TableInformation:
         }
 
 
-def require_described(
-    table: Embedding, where: str | Path, side: Side, untied: bool, rows: int, width: int
-) -> None:
+def require_described(table: Embedding, model: str, side: Side, untied: bool, rows: int, width: int) -> None:
     """CheckpointError if a table is not what its suite says: (rows, width), and tied to the other side's or not.
 
-    What is run, random tables and requests for memory go by these words.
+    What is run, random tables and requests for memory go by these words. `model` names suite and size.
     """
     own = not table.tied
     if own != untied:
         tables = "tables of their own" if own else "one table"
         raise CheckpointError(
-            f"{where}: the checkpoint's input and output embedding are {tables}: write "
+            f"{model}: the checkpoint's input and output embedding are {tables}: write "
             f"`untied: {str(own).lower()}`, under the size where the suite's others differ"
         )
     if table.table.shape != (rows, width):
         keys = ("vocabulary_rows", "width") if side == "input" else ("output_rows", "output_width")
         right = ", ".join(f"`{key}: {number}`" for key, number in zip(keys, table.table.shape, strict=True))
         raise CheckpointError(
-            f"{where}: the {side} embedding of the checkpoint has shape {table.table.shape}, and the suite says "
+            f"{model}: the {side} embedding of the checkpoint has shape {table.table.shape}, and the suite says "
             f"{(rows, width)}: write {right}"
         )
 
