@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from lmshape.jobs.attempts import FINAL
 
 ROOT = Path(__file__).parents[2]
@@ -31,4 +33,15 @@ def test_only_what_may_pass_is_tried_again(snakemake, tmp_path):
     attempts = {path.stem: len(path.read_text().splitlines()) for path in tmp_path.glob("*.attempts")}
     assert attempts == {"refused": 1, "killed": 3, "lacking": 3}
     assert ended.stdout.count("Trying to restart") == 4
-    assert ended.stdout.splitlines().count("NoTable: m/s: no table") == 1
+    assert said(ended.stdout) == 1
+
+
+@pytest.mark.parametrize("shown", [("--logger", "rich"), ("--show-failed-logs",)], ids=["rich", "logs"])
+def test_a_refusal_is_said_once_where_logs_are_shown(snakemake, tmp_path, shown):
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    assert said(snakemake("refused.made", *shown, folder=tmp_path).stdout) == 1
+
+
+def said(words: str) -> int:
+    """How often a run says what was refused; Snakemake prints the command, too, which holds it."""
+    return [line.strip() for line in words.splitlines()].count("NoTable: m/s: no table")

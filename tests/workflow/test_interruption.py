@@ -189,6 +189,37 @@ def test_a_signal_ends_a_scheduler_at_work(number, tmp_path):
     assert not (tmp_path / "long").exists() and not (tmp_path / ".snakemake/locks").exists()
 
 
+LOCKED = f"""
+import os
+from snakemake.scheduling.job_scheduler import JobScheduler
+
+include: {str(ROOT / "workflow/rules/running.smk")!r}
+
+rule all:
+    input: "long"
+
+rule long:
+    output: "long"
+    shell: "touch {{output}}; sleep 600"
+
+make = JobScheduler.__init__
+
+def be_ended_and_make(scheduler, *arguments):
+    assert os.listdir(".snakemake/locks")
+    os.kill(os.getpid(), {int(TERM)})
+    make(scheduler, *arguments)
+
+JobScheduler.__init__ = be_ended_and_make
+"""
+
+
+def test_a_signal_before_the_first_job_leaves_nothing_locked(snakemake, tmp_path):
+    (tmp_path / "Snakefile").write_text(LOCKED)
+    ended = snakemake(folder=tmp_path)
+    assert ended.returncode == 1 and ended.stdout.endswith("ended by SIGTERM\n")
+    assert not (tmp_path / "long").exists() and not (tmp_path / ".snakemake/locks").exists()
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1000 KB where the results go."""

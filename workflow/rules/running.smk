@@ -19,11 +19,18 @@ ENDING = Ending(workflow, logger) if workflow.is_main_process else None
 FIRST_WORDS = []  # functions that yield what a user should know before anything runs
 
 
+def shows_logs():
+    """Whether the logs of failed jobs are shown where the run is followed: by --show-failed-logs or --logger rich."""
+    manager = workflow.logger_manager
+    rich = any("rich" in type(handler).__module__ for handler in manager.plugin_handlers)
+    return rich or manager.settings.show_failed_logs
+
+
 onstart:
     ENDING.begin()
     if said := look_when_needed(workflow.scheduler, __version__):
         logger.warning(said)
-    repeat_no_refusal(workflow.scheduler, ENDING.begun, logger.error)
+    repeat_no_refusal(workflow.scheduler, ENDING.begun, logger.debug if shows_logs() else logger.error)
     for words in FIRST_WORDS:
         for said in words():
             logger.warning(said)
