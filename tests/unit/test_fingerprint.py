@@ -99,6 +99,16 @@ def test_trap_1_an_edit_of_a_script_changes_that_script_alone(project):
     assert changed(before, codes(project)) == {"report"}
 
 
+def test_the_order_and_the_number_of_a_scripts_statements_count(project):
+    """A seed that is set after a model is built is another model."""
+    path = project / "report.py"
+    found = set()
+    for calls in ("seed()\nbuild()", "build()\nseed()", "seed()\nseed()\nbuild()"):
+        path.write_text(f"from demo import report\n\n{calls}\nreport.render()\n")
+        found.add(code(project, "report"))
+    assert len(found) == 3
+
+
 # --- what is no code -------------------------------------------------------------------------------------
 
 
@@ -135,6 +145,10 @@ def test_trap_1_comments_docstrings_and_formatting_change_nothing(project, befor
         ("if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
         ("def f(a, b=1): return a\n", "def f(a, *, b=1): return a\n"),
         ("f(x)\n", "f(*x)\n"),
+        ("f(1)\nf(2)\n", "f(2)\nf(1)\n"),
+        ("f(1)\n", "f(1)\nf(1)\n"),
+        ("x = 1\nx = 2\n", "x = 2\nx = 1\n"),
+        ("def f(): return 1\ndef f(): return 2\n", "def f(): return 2\ndef f(): return 1\n"),
     ],
 )
 def test_anything_that_python_runs_differently_changes_the_hash(project, before, after):

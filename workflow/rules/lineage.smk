@@ -51,7 +51,7 @@ def maker_of(path):
 
 
 def inputs_of(job):
-    """What each of a job's inputs was made of; of files that no job makes, what they hold.
+    """What each of a job's inputs was made of; of files that no job makes, their names and what they hold.
 
     An input that is `ancient` must only be there.
     """
@@ -59,7 +59,7 @@ def inputs_of(job):
     for path in job.input:
         maker = makers.get(path) or maker_of(str(path))
         if maker is None:
-            yield CONTENTS.digest(path)
+            yield f"{Path(path).name} {CONTENTS.digest(path)}"
         elif not path.is_ancient:
             yield f"{maker.params.made_of} {list(maker.output).index(path)}"
 

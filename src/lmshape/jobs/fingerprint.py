@@ -74,10 +74,13 @@ class Code:
         self.asking: set[tuple[str, Chain]] = set()
 
     def of(self, script: Path, *functions: str) -> str:
-        """As `code` of this package."""
+        """As `code` of this package: module by module, what counts of each in the order in which it stands."""
         reached = self.reached(script, *functions)
-        lines = {line for node in reached if node.statement for line in self.lines(node)}
-        return digest("\n".join(sorted(lines)).encode())
+        lines: list[str] = []
+        for module in sorted({node.module for node in reached}, key=_shown):
+            counted = (Node(module, statement) for statement in self.outline(module).statements)
+            lines += chain.from_iterable(self.lines(node) for node in counted if node in reached)
+        return digest("\n".join(lines).encode())
 
     def reached(self, script: Path, *functions: str) -> set[Node]:
         """All that counts for a script."""
@@ -93,14 +96,13 @@ class Code:
     def _lines(self, node: Node) -> list[str]:
         """Lines for a statement, the imports that it uses and the data files that it names."""
         module, statement = node
-        shown = "" if module.endswith(".py") else module  # a script has no name, so that it may be moved
-        lines, imports = [f"{shown} {statement.digest}"], self.outline(module).imports
+        shown, lines, imports = _shown(module), [], self.outline(module).imports
         for name in {names[0] for names in statement.uses}:
             for dotted in statement.imports.get(name, set()) | imports.get(name, set()):
                 lines.append(f"{shown} {name} is {dotted}")
         for path in self.named(self.find(module).parent, statement.strings):
             lines.append(f"{path.name} {digest(path.read_bytes())}")
-        return lines
+        return [f"{shown} {statement.digest}", *sorted(lines)]
 
     def named(self, folder: Path, strings: Iterable[str]) -> set[Path]:
         """The data files of a folder that are named in strings, and those that they name in turn."""
@@ -271,6 +273,11 @@ class Code:
             ):
                 return True
         return False
+
+
+def _shown(module: str) -> str:
+    """The name of a module; a script has none, so that it may be moved."""
+    return "" if module.endswith(".py") else module
 
 
 def _names(file: str, string: str) -> bool:
