@@ -523,6 +523,16 @@ def test_a_missing_layer_is_a_gap():
     assert np.flatnonzero(np.isnan(ys)).tolist() == [12]
 
 
+def test_a_line_without_any_value_is_named_in_its_panel():
+    figure = draw("intrinsic_dimension_by_step", doubted(suite="bert-small", size="64x3"), FACCO)
+    named = {ax.get_title(loc="left"): texts(ax) for ax in figure.axes}
+    assert "64x3: no value" in named["bert-small"] and "64x3: no value" not in named["neox-small"]
+    estimators = draw("intrinsic_dimension_estimators", doubted(suite="bert-small"))
+    assert "TwoNN, 0.9: no value" in texts(panel(estimators, "bert-small · 96x4"))
+    everything = draw("anisotropy_by_depth", TABLES["anisotropy"])
+    assert not [text for ax in everything.axes for text in texts(ax) if "no value" in text]
+
+
 @pytest.mark.parametrize("name", [name for name in FIGURES if FIGURES[name].table != "benchmarks"])
 def test_a_table_without_values_gives_the_reason(name):
     table = TABLES[FIGURES[name].table]

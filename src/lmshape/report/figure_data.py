@@ -217,7 +217,8 @@ def _over_layers(rows: pl.DataFrame) -> pl.DataFrame:
     averages = over_layers(rows, keys).drop("by_batch")
     if averages["mean"].null_count() == averages.height:
         raise NoData(TOO_FEW)
-    return averages.sort(*keys, "step")
+    layers = pl.when(pl.col("mean").is_not_null()).then("layers")
+    return averages.with_columns(layers=layers).sort(*keys, "step")
 
 
 def _mean(rows: pl.DataFrame, keys: Sequence[str], value: str, *also: pl.Expr) -> pl.DataFrame:

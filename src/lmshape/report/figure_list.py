@@ -152,6 +152,7 @@ SUMMARIES: dict[str, Summary] = {
 _MEANS = "Lines: mean over {batches} batches of {batch_size} token vectors; no two share a text. "
 _DEVIATION = "Bands: one standard deviation over batches on each side."
 _DEVIATION_OF_SHARE = _DEVIATION[:-1] + ", also where that is beyond 0 or 1."
+_AVERAGE = "average over the {layers} layers with a value at every step, if these are half of them or more. "
 _LAYER_ERROR = "Bars: one standard error of the average on each side."
 
 FIGURES: dict[str, Figure] = {
@@ -271,9 +272,7 @@ FIGURES: dict[str, Figure] = {
         question="training",
         title="Intrinsic dimension averaged over layers as training proceeds",
         caption="A panel per suite, a line per size. TwoNN fitted on the smallest {fraction} of the distance ratios, "
-        "all token positions; average over {layers} layers. "
-        + _LAYER_ERROR
-        + " Bands: lowest to highest layer.{doubts}",
+        "all token positions; " + _AVERAGE + _LAYER_ERROR + " Bands: lowest to highest layer.{doubts}",
         choices=_fraction,
     ),
     "intrinsic_dimension_estimators": Figure(
@@ -281,9 +280,10 @@ FIGURES: dict[str, Figure] = {
         needs=needs.STATES_OVER_TRAINING,
         question="training",
         title="The same average by different estimators",
-        caption="A panel per model, a line per estimator; all token positions; average over {layers} layers. TwoNN "
-        "is followed by the fraction of the distance ratios it is fitted on; MADA: manifold-adaptive dimension "
-        "estimation; MoM: method of moments. " + _LAYER_ERROR + "{doubts}",
+        caption="A panel per model, a line per estimator; all token positions; "
+        + _AVERAGE
+        + "TwoNN is followed by the fraction of the distance ratios it is fitted on; MADA: manifold-adaptive "
+        "dimension estimation; MoM: method of moments. " + _LAYER_ERROR + "{doubts}",
     ),
     "cost_by_rule": Figure(
         table="benchmarks",

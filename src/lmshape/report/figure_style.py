@@ -109,9 +109,11 @@ def curve(
     """One line through (x, y), nulls as gaps; `error` (bars) and `band` (a shade) are columns, y plus and minus.
 
     `between` are the two columns that a shade reaches from and to. Points are marked unless they are so many that
-    the marks would hide the line.
+    the marks would hide the line. A line whose rows have no value at all is named.
     """
     if rows[y].null_count() == rows.height:
+        if rows.height and "label" in style:
+            name_absent(ax, style["label"])
         return
     xs, ys = rows[x].to_numpy(), rows[y].to_numpy()
     bars = rows[error].to_numpy() if error else None
@@ -121,6 +123,14 @@ def curve(
         shade(ax, xs, ys - half, ys + half, style["color"])
     if between:
         shade(ax, xs, *(rows[end].to_numpy() for end in between), style["color"])
+
+
+def name_absent(ax: Axes, name: str) -> None:
+    """Name a line that has no point, in a corner of its panel, below those named before."""
+    line = sum(text.get_gid() == "absent" for text in ax.texts)
+    place = {"xy": (1, 1), "xytext": (-2, -2 - 1.2 * (FONT - 2) * line), "textcoords": "offset points"}
+    look = {"ha": "right", "va": "top", "color": "0.4", "fontsize": FONT - 2, "gid": "absent"}
+    ax.annotate(f"{name}: no value", xycoords="axes fraction", **place, **look)
 
 
 def shade(ax: Axes, xs: Sequence[float], low: Sequence[float], high: Sequence[float], color: str) -> None:
