@@ -78,14 +78,20 @@ def _flush(path: Path) -> None:
 
 
 def link_or_copy(target: Path, path: Path) -> None:
-    """Make `path` a link to a file; a copy of it where the file system has no links (exFAT, some network mounts)."""
+    """Make `path` a link to a file; a copy of it where the file system has no links (exFAT, some network mounts).
+
+    Where both lie in the working directory the link is relative, so that they may be moved together.
+    """
+    target, here = target.resolve(), Path.cwd()
+    if target.is_relative_to(here) and path.parent.resolve().is_relative_to(here):
+        target = Path(os.path.relpath(target, path.parent.resolve()))
     try:
-        path.symlink_to(target.resolve())
+        path.symlink_to(target)
     except OSError as error:
         if error.errno not in LACKING | FORBIDDEN:
             raise
         log.info("%s: copied, as there can be no link to it (%s)", target, error.strerror)
-        shutil.copyfile(target, path)
+        shutil.copyfile(path.parent / target, path)
 
 
 def reserve(path: Path) -> None:

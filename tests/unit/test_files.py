@@ -188,6 +188,18 @@ def test_a_link_is_one_or_a_copy_where_there_can_be_none(tmp_path, monkeypatch):
     assert not (tmp_path / "copied").is_symlink() and (tmp_path / "copied").read_text() == "x"
 
 
+def test_a_link_between_files_of_one_checkout_holds_when_it_is_moved(tmp_path, monkeypatch):
+    (tmp_path / "checkout/results").mkdir(parents=True)
+    (tmp_path / "checkout/weights").write_text("x")
+    (tmp_path / "elsewhere").write_text("y")
+    monkeypatch.chdir(tmp_path / "checkout")
+    link_or_copy(Path("weights"), Path("results/inside"))
+    link_or_copy(tmp_path / "elsewhere", Path("results/outside"))
+    monkeypatch.chdir(tmp_path)
+    moved = (tmp_path / "checkout").rename(tmp_path / "moved")
+    assert [(moved / "results" / name).read_text() for name in ("inside", "outside")] == ["x", "y"]
+
+
 def test_a_link_that_fails_for_another_reason_is_an_error(tmp_path):
     (tmp_path / "weights").write_text("x")
     with pytest.raises(FileExistsError):

@@ -121,3 +121,20 @@ def test_a_link_to_a_file_that_went_is_named_with_where_it_led(model):
     (model / "tokenizer.json").symlink_to("../blobs/gone")
     with pytest.raises(LmshapeError, match=r"tokenizer.json: a link to \.\./blobs/gone, which is not there"):
         local_models.files(model)
+
+
+def test_a_model_that_changes_under_a_run_is_refused_and_one_that_is_only_touched_is_not(model, tmp_path):
+    """Whatever reads the model later would give its vectors the revision of the one before."""
+    local_models.link(model, tmp_path / "linked")
+    first = revisions.read(tmp_path / "linked")
+    weights = model / "model.safetensors"
+    os.utime(weights, (0, 0))
+    assert revisions.read(tmp_path / "linked") == first
+    weights.write_bytes(weights.read_bytes()[::-1])
+    with pytest.raises(
+        LmshapeError, match=r"model\.safetensors changed while a run was reading the model: run again"
+    ):
+        revisions.read(tmp_path / "linked")
+    weights.unlink()
+    with pytest.raises(LmshapeError, match="changed while"):
+        revisions.read(tmp_path / "linked")

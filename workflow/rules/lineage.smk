@@ -4,6 +4,9 @@ A rule whose script calls a function of lmshape by name has that name as its par
 `functions`: they count as code of the rule. Labels are no params, nor are resources.
 """
 
+from inspect import signature
+
+from snakemake.common import overwrite_function_params
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
 from snakemake.settings.types import DeploymentMethod
@@ -98,3 +101,5 @@ def with_lineage(rule):
 for each in workflow.rules:
     if each.script:
         each.expand_params = with_lineage(each)
+    for function in filter(callable, (*each.input, *each.params)):  # Snakemake would look three times for every job
+        overwrite_function_params(function, signature(function).parameters)

@@ -4,7 +4,6 @@ Those of the user's own are linked to, those of Python packages copied. Light im
 files a model is.
 """
 
-import hashlib
 import logging
 import os
 import shutil
@@ -58,12 +57,9 @@ def link(path: str | Path, folder: Path) -> None:
     """
     found = sound_files(Path(path))
     folder.mkdir(parents=True)
-    digest = hashlib.sha256()
     for file in found:
         link_or_copy(file, folder / file.name)
-        with file.open("rb") as content:
-            digest.update(f"{file.name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
-    revisions.write(folder, str(path), "local", f"sha256:{digest.hexdigest()[:16]}")
+    revisions.write_of_links(folder, str(path), [folder / file.name for file in found])
     for said in passed_over(Path(path)):
         log.warning(said)
 

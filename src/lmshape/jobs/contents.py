@@ -32,9 +32,9 @@ class Contents:
         """Hash of what is in a file; LmshapeError if it cannot be read."""
         try:
             found = os.stat(path)
-            state = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-            known = self.known().get(str(path), {})
-            if known.get("state") == state:
+            state = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+            known = self.known().get(str(path))
+            if known and known["state"] == state:
                 return known["digest"]
             with open(path, "rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -47,8 +47,14 @@ class Contents:
     def known(self) -> dict[str, dict]:
         if self._known is None:
             try:
-                self._known = json.loads(self.memory.read_text())
-            except (OSError, ValueError):  # there is none, or it was cut off
+                entries = json.loads(self.memory.read_text()).items()
+                self._known = {path: entry for path, entry in entries if {"state", "digest"} <= set(entry)}
+            except (
+                OSError,
+                ValueError,
+                AttributeError,
+                TypeError,
+            ):  # there is none, or another hand wrote it
                 self._known = {}
         return self._known
 
