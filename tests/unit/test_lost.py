@@ -215,11 +215,12 @@ def test_the_log_of_an_earlier_run_is_no_reason(tmp_path):
 
 
 def test_the_end_of_a_run_counts_what_is_lost_by_reason():
-    told = {f"r/{n}": {"reason": f"reason {min(n, 12)}"} for n in range(20)} | {
-        "model": {"reason": "reason 0"}
-    }
-    said = lost.summary(
-        told | {"figure": {"reason": "no ink"}}, [*(f"r/{n}" for n in range(30))], ["figure"]
+    told = {f"r/{n}": {"reason": f"reason {min(n, 12)}"} for n in range(20)}
+    told |= {"model": {"reason": "reason 0"}, "figure": {"reason": "no ink"}}
+    first, *reasons, last = lost.summary(
+        told, [f"r/{n}" for n in range(30)], ["figure", "table"]
     ).splitlines()
-    assert said[0] == "20 of 30 results could not be made, nor 1 of 1 files gathered from them:"
-    assert said[1] == "  8: reason 12" and said[11] == "  and 4 other reasons" and len(said) == 13
+    assert first == "20 of 30 results could not be made, nor 1 of 2 files gathered from them:"
+    assert reasons[0] == "  8: reason 12" and reasons[10] == "  and 4 other reasons" and len(reasons) == 11
+    assert last == lost.GATHERED
+    assert lost.GATHERED not in lost.summary(told, ["r/1"], ["figure"])

@@ -63,7 +63,7 @@ onerror:
             everything = gather(files, everything)
         if before:  # this run gathers, for one that will tell
             lost.write(everything, os.environ[lost.VARIABLE])
-        else:
+        elif not ENDING.signal:  # still
             results, gathered = made(workflow.dag.jobs)
             logger.error(lost.summary(everything, results, gathered))
             tell_of_nothing()

@@ -22,6 +22,7 @@ ERROR = re.compile(
 )  # how the last lines of a traceback, and lmshape's own messages, begin
 LONGEST = 500  # characters of a reason
 SHOWN = 10  # reasons that are said at the end of a run
+GATHERED = "Tables, figures and report are made of the rest, and name what is missing."
 
 Lost = dict[str, dict[str, Any]]
 
@@ -110,6 +111,6 @@ def summary(lost: Lost, results: Iterable[str], gathered: Iterable[str]) -> str:
             + (f", nor {files} of {len(gathered)} files gathered from them:" if files else ":"),
             *(f"  {count}: {reason}" for reason, count in reasons[:SHOWN]),
             *([f"  and {len(reasons) - SHOWN} other reasons"] if len(reasons) > SHOWN else []),
-            "Tables, figures and report are made of the rest, and name what is missing.",
+            *([GATHERED] if gathered - lost.keys() else []),
         ]
     )
