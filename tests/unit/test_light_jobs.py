@@ -55,62 +55,80 @@ def imported(packages: set[str], script: str, folder: Path, **names: dict) -> li
     return script_job.run(script, folder, [SEEN, *packages], **names)
 
 
-@pytest.mark.parametrize("ablation", ["original", "crop-2", "pca-2", "centered"])
-def test_retrieve_of_an_ablation_that_draws_nothing_imports_no_model_package_and_no_torch(
-    ablation, folder, tmp_path
-):
-    found = imported(
-        MODELS | {"torch"},
-        "retrieve",
-        tmp_path,
-        input={
-            "dataset": str(folder / "dataset"),
-            "counts": str(folder / "counts.npz"),
-            "table": str(folder / "input.safetensors"),
-        },
-        output={"rows": str(tmp_path / "rows.parquet"), "queries": str(tmp_path / "queries.parquet")},
-        params={
+def retrieve(ablation: str, folder: Path, output: Path) -> dict[str, dict]:
+    """What Snakemake would give the script of a job of retrieval."""
+    inputs = {"dataset": "dataset", "counts": "counts.npz", "table": "input.safetensors"}
+    return {
+        "input": {name: str(folder / file) for name, file in inputs.items()},
+        "output": {"rows": str(output / "rows.parquet"), "queries": str(output / "queries.parquet")},
+        "params": {
             "columns": {"suite": "s"},
             "function": f"numerics.ablation.{Ablation.parse(ablation).kind}",
             "size": Ablation.parse(ablation).size,
             "precision": "float32",
             "bootstrap": 10,
         },
-        wildcards={"side": "input", "ablation": ablation, "seed": "none", "dataset": "d"},
-    )
-    assert found == [SEEN]
+        "wildcards": {"side": "input", "ablation": ablation, "seed": "none", "dataset": "d"},
+    }
+
+
+def random_baseline(folder: Path, output: Path) -> dict[str, dict]:
+    return {
+        "input": {"dataset": str(folder / "dataset"), "counts": str(folder / "counts.npz")},
+        "output": {"rows": str(output / "rows.parquet")},
+        "params": {"rows": 6, "widths": [16, 32], "precision": "float32", "bootstrap": 10},
+        "wildcards": {"dataset": "d", "seed": "0"},
+    }
+
+
+def measure_word_similarity(folder: Path, output: Path) -> dict[str, dict]:
+    return {
+        "input": {"counts": str(folder / "pairs.npz"), "table": str(folder / "input.safetensors")},
+        "output": {"rows": str(output / "rows.parquet")},
+        "params": {"columns": {"suite": "s"}, "tokenizer": "t"},
+        "wildcards": {"side": "input", "dataset": "words"},
+    }
+
+
+@pytest.mark.parametrize("ablation", ["original", "crop-2", "pca-2", "centered"])
+def test_retrieve_of_an_ablation_that_draws_nothing_imports_no_model_package_and_no_torch(
+    ablation, folder, tmp_path
+):
+    given = retrieve(ablation, folder, tmp_path)
+    assert imported(MODELS | {"torch"}, "retrieve", tmp_path, **given) == [SEEN]
     row = pl.read_parquet(tmp_path / "rows.parquet").filter(metric="ndcg_at_10").row(0, named=True)
     assert (row["ablation"], row["embedding_width"], row["queries"], row["reason"]) == (ablation, 4, 2, None)
     assert pl.read_parquet(tmp_path / "queries.parquet")["query"].to_list() == ["q1", "q2"]
 
 
 def test_the_random_baseline_imports_no_model_package(folder, tmp_path):
-    found = imported(
-        MODELS,
-        "random_baseline",
-        tmp_path,
-        input={"dataset": str(folder / "dataset"), "counts": str(folder / "counts.npz")},
-        output={"rows": str(tmp_path / "rows.parquet")},
-        params={"rows": 6, "widths": [16, 32], "precision": "float32", "bootstrap": 10},
-        wildcards={"dataset": "d", "seed": "0"},
-    )
-    assert found == [SEEN]
+    assert imported(MODELS, "random_baseline", tmp_path, **random_baseline(folder, tmp_path)) == [SEEN]
     assert pl.read_parquet(tmp_path / "rows.parquet")["width"].unique().sort().to_list() == [16, 32]
 
 
 def test_word_similarity_imports_no_model_package_and_no_torch(folder, tmp_path):
-    found = imported(
-        MODELS | {"torch"},
-        "measure_word_similarity",
-        tmp_path,
-        input={"counts": str(folder / "pairs.npz"), "table": str(folder / "input.safetensors")},
-        output={"rows": str(tmp_path / "rows.parquet")},
-        params={"columns": {"suite": "s"}, "tokenizer": "t"},
-        wildcards={"side": "input", "dataset": "words"},
-    )
-    assert found == [SEEN]
+    given = measure_word_similarity(folder, tmp_path)
+    assert imported(MODELS | {"torch"}, "measure_word_similarity", tmp_path, **given) == [SEEN]
     rows = pl.read_parquet(tmp_path / "rows.parquet")
     assert rows.select("side", "pairs", "missing").row(0) == ("input", 3, 0)
+
+
+@pytest.mark.parametrize("script", ["retrieve", "measure_word_similarity"])
+def test_trap_1_all_that_a_job_comes_to_call_counts_as_its_code(script, folder, tmp_path):
+    """Python says what is called."""
+    given = {
+        "retrieve": retrieve("crop-2", folder, tmp_path),
+        "measure_word_similarity": measure_word_similarity(folder, tmp_path),
+    }[script]
+    functions = filter(None, [given["params"].get("function")])
+    reached = fingerprint.Code().reached(script_job.SCRIPTS / f"{script}.py", *functions)
+    counted = {(node.module, name) for node in reached if node.statement for name in node.statement.binds}
+    called = {
+        (module, name.partition(".")[0])
+        for module, name in script_job.called(script, tmp_path, **given)
+        if not module.startswith("lmshape.jobs") and not name.startswith("<")  # run when a module is imported
+    }
+    assert len(called) > 15 and called <= counted
 
 
 def test_published_numbers_are_compared_on_their_data_set_alone_without_a_model_package(tmp_path):

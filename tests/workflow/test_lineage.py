@@ -216,3 +216,19 @@ def test_another_file_of_the_users_makes_stale_what_it_feeds_however_old_it_is(e
         assert every_rule.stale() == graph.plan({FEEDS[path]})
     os.utime(every_rule.folder / path, ns=(old.st_atime_ns, old.st_mtime_ns + age * 10**9))
     assert every_rule.stale() == set()
+
+
+# --- sharing ---------------------------------------------------------------------------------------------
+
+
+def test_what_the_job_of_a_cluster_put_into_the_cache_is_found_by_any_other_run(again, tmp_path):
+    """Such a job is started with its own rule and no other; its inputs are folders."""
+    cache, made = tmp_path / "cache", "results/every/counts/scidocs/pythia-words.npz"
+    cache.mkdir()
+    job = ("--target-jobs", "counts:dataset=scidocs,tokenizer=pythia-words", "--allowed-rules", "counts")
+    remote = ("--mode", "remote", "--force", "--nolock", "--ignore-incomplete", "--cache", "counts")
+    again.snakemake(*job, *remote, SNAKEMAKE_OUTPUT_CACHE=str(cache), WRITTEN="by the job")
+    assert len(list(cache.iterdir())) == 1
+    (again.folder / made).unlink()
+    again.snakemake(made, "--cache", SNAKEMAKE_OUTPUT_CACHE=str(cache), WRITTEN="by this run")
+    assert (again.folder / made).read_text() == "by the job"

@@ -48,7 +48,7 @@ def test_the_shared_rules_are_those_that_the_page_for_clusters_names():
 
 @pytest.mark.parametrize("name", sorted(SHARED))
 def test_what_tells_two_shared_outputs_apart_is_among_the_params(name):
-    """The cache knows nothing of wildcards: a script that read one would get another combination's output."""
+    """Studies name their combinations as they like: a script that read a name would share nothing."""
     text = rules()[name]
     (script,) = re.findall(r'script:\n        "\.\./\.\./(scripts/.*)"', text)
     assert "wildcards" not in (ROOT / script).read_text()

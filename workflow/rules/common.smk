@@ -22,8 +22,7 @@ wildcard_constraints:
     seed="none|[0-9]+",
 
 # With --cache and a folder in SNAKEMAKE_OUTPUT_CACHE, workflows share the outputs of rules marked `cache: SHARED`.
-# Snakemake finds an output there by its rule's script and params and by what it is made from, all the way up, but
-# not by wildcards: whatever tells two outputs of such a rule apart must be among its params or inputs.
+# An output is found there by what it was made of, whatever it is called: scripts of such rules read no wildcards.
 SHARED = workflow.enable_cache and "SNAKEMAKE_OUTPUT_CACHE" in os.environ
 
 

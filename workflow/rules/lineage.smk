@@ -70,21 +70,18 @@ def inputs_of(job):
 def with_lineage(rule):
     """Expands the params of a rule's jobs as the rule does, and adds `made_of`.
 
-    Only the process that plans the workflow records params and knows the jobs before a job. One that runs a job on a
-    cluster needs them where it looks for the job's output in the cache: there, what Snakemake itself hashes says the rest.
+    A process that runs a job on a cluster does without, unless it looks for what the job makes in the cache.
     """
     expand, known = rule.expand_params, {}
 
     def lineage(job, params):
         functions = (*params.get("functions", ()), *filter(None, [params.get("function")]))
         code = code_of(Path(rule.script).name, functions)
-        if not workflow.is_main_process:
-            return code
         return made_of(code, settings_of(job, params), inputs_of(job))
 
     def expand_params(wildcards, input, output, job, omit_callable=False):
         params, recorded = expand(wildcards, input, output, job, omit_callable)
-        if workflow.is_main_process or rule.cache:
+        if workflow.is_main_process or SHARED:
             key = tuple(sorted(wildcards.items()))
             try:
                 known[key] = known.get(key) or lineage(job, params)
