@@ -160,6 +160,19 @@ def test_a_run_of_some_rules_alone_knows_all_that_results_were_made_of(every_rul
         }
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        ("--until", "embedding_table"),
+        ("--omit-from", "retrieve"),
+        ("results/every/retrieval/scidocs/pythia/s/main/input/original/none.parquet",),
+        ("word_similarity",),
+    ],
+)
+def test_nothing_is_stale_in_a_part_of_a_finished_study(every_rule, part):
+    assert {job.rule for job in every_rule.jobs(*part)} <= {"word_similarity"}
+
+
 def test_no_file_on_the_way_is_missed_when_it_is_deleted(every_rule, graph):
     with lost(every_rule, graph.between(), records=False):
         assert every_rule.stale() == set()

@@ -77,19 +77,19 @@ def with_lineage(rule):
     def lineage(job, params):
         functions = (*params.get("functions", ()), *filter(None, [params.get("function")]))
         code = code_of(Path(rule.script).name, functions)
-        return made_of(code, settings_of(job, params), inputs_of(job))
+        return code, made_of(code, settings_of(job, params), inputs_of(job))
 
     def expand_params(wildcards, input, output, job, omit_callable=False):
         params, recorded = expand(wildcards, input, output, job, omit_callable)
         if workflow.is_main_process or SHARED:
             key = tuple(sorted(wildcards.items()))
             try:
-                known[key] = known.get(key) or lineage(job, params)
+                code, made = known[key] = known.get(key) or lineage(job, params)
             except LmshapeError as error:
                 raise WorkflowError(str(error), rule=rule) from None
-            params.append(known[key])
+            params.append(made)
             params._add_name("made_of")
-            recorded.append(known[key])
+            recorded += [f"made of {made}", f"code {code}"]  # as they are shown where they have changed
         return params, recorded
 
     return expand_params
