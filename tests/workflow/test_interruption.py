@@ -131,7 +131,7 @@ def test_a_study_ended_at_random_moments_ends_with_the_same_tables(runs, undistu
         run = runs.start(unlock=killed)
         killed = ways[-1] in KILLS
         try:
-            assert run.wait(moments.uniform(1, 12)) == 0, (runs.folder / "snakemake.log").read_text()
+            assert run.wait(moments.uniform(1, 10)) == 0, (runs.folder / "snakemake.log").read_text()
             runs.end_everything()
             shutil.rmtree(runs.folder / "results")  # finished before its moment: once more from the start
         except subprocess.TimeoutExpired:

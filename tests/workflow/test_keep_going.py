@@ -97,7 +97,7 @@ class Study:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, snakemake) -> Study:
-    return Study(tmp_path_factory.mktemp("study"), snakemake)
+    return Study(tmp_path_factory.mktemp("a study"), snakemake)
 
 
 def missing(table: pl.DataFrame) -> set[tuple]:
