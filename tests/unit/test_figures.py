@@ -170,6 +170,19 @@ def test_caption_numbers_are_those_of_the_plotted_rows():
     assert facts["seeds"] == "an unrecorded number of"
 
 
+def test_the_caption_says_how_many_models_training_has_made_worse():
+    values = {"a": {0: 0.12, 4: 0.13, 128: 0.04}, "b": {0: 0.11, 4: 0.05, 128: 0.12}, "c": {4: 0.2, 128: 0.1}}
+    rows = [
+        {"dataset": "d", "suite": "s", "side": "input", "size": size, "step": step, "value": value}
+        for size, steps in values.items()
+        for step, value in steps.items()
+    ]
+    said = figure_data.facts(pl.DataFrame(rows))["below"]
+    assert said.startswith(" Lower at the last step than at step 0: 1 of 2 lines.")
+    assert figure_data.facts(pl.DataFrame(rows).filter(size="b"))["below"] == ""
+    assert figure_data.facts(pl.DataFrame({"queries": [1]}))["below"] == ""
+
+
 # --- rows
 
 

@@ -145,16 +145,34 @@ def _cost(table: pl.DataFrame, *keys: str) -> pl.DataFrame:
 def facts(rows: pl.DataFrame) -> dict[str, str]:
     """What a caption may state about the plotted rows: field -> "240", "1 to 3", or words where none is recorded.
 
-    `doubts` is a sentence of its own, or nothing.
+    `doubts` and `below` are sentences of their own, or nothing.
     """
     fields = ("queries", "pairs", "seeds", "batches", "batch_size", "layers", "fraction")
-    return {field: _range(rows, field) for field in fields} | {"doubts": _doubts(rows)}
+    return {field: _range(rows, field) for field in fields} | {"doubts": _doubts(rows), "below": _below(rows)}
 
 
 def _doubts(rows: pl.DataFrame) -> str:
     count = rows["doubtful"].sum() if "doubtful" in rows.columns else 0
     values = "1 value of a layer is" if count == 1 else f"{count:,} values of layers are"
     return f" Left out: {values} in doubt, as too many vectors have a near twin." if count else ""
+
+
+def _below(rows: pl.DataFrame) -> str:
+    """How many of the lines that have a step 0 are lower at their last step, and why that can be."""
+    if not {"step", "value"} <= set(rows.columns):
+        return ""
+    step, value = pl.col("step"), pl.col("value")
+    ends = rows.drop_nulls("value").group_by("dataset", "suite", "side", "size").agg(
+        first=value.filter(step == 0).first(), last=value.sort_by("step").last(), steps=step.max()
+    )  # fmt: skip
+    ends = ends.filter(pl.col("steps") > 0).drop_nulls("first")
+    count = ends.filter(pl.col("last") < pl.col("first")).height
+    if not count:
+        return ""
+    return (
+        f" Lower at the last step than at step 0: {count:,} of {ends.height:,} lines. At step 0 a table is random "
+        "and keeps all tokens apart; training first moves those together that occur in like contexts."
+    )
 
 
 def _range(rows: pl.DataFrame, column: str) -> str:

@@ -256,7 +256,7 @@ FIGURES: dict[str, Figure] = {
         question="training",
         title="Retrieval with the embedding table as training proceeds",
         caption="A panel per suite, a line per size; the tables as they are. Points: nDCG@10 over {queries} queries. "
-        "Bars: one standard error over queries on each side.",
+        "Bars: one standard error over queries on each side.{below}",
     ),
     "anisotropy_by_checkpoint": Figure(
         table="anisotropy",
