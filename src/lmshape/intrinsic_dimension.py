@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lmshape.models.hidden_states import Cell, HiddenStates
-from lmshape.numerics.neighbors import distinct, nearest_distances
+from lmshape.numerics.neighbors import distinct, nearest_distances, nearest_within, pooled
 from lmshape.numerics.vectors import Unmeasurable, as_float64
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, MADA, MOM, NEIGHBORS
 
@@ -74,9 +75,14 @@ def _asked(estimators: str | Sequence[str], neighbors: Mapping[str, int]) -> tup
 def _graph(rows: Any, names: Iterable[str], neighbors: Mapping[str, int]) -> np.ndarray:
     """Distances (n, k) of different rows to their nearest: to as many as the estimators look at, if there are.
 
-    They are COPIES at least, for `extreme_ratios`.
+    See `_looked_at`.
     """
-    return nearest_distances(rows, min(max(COPIES, *(neighbors[name] for name in names)), len(rows) - 1))
+    return nearest_distances(rows, min(_looked_at(names, neighbors), len(rows) - 1))
+
+
+def _looked_at(names: Iterable[str], neighbors: Mapping[str, int]) -> int:
+    """How many neighbours are needed: those that the estimators look at, and COPIES at least."""
+    return max(COPIES, *(neighbors[name] for name in names))
 
 
 def twonn(distances: np.ndarray, fraction: float | str = FACCO) -> float:
@@ -213,39 +219,66 @@ def rows_of(
     all batches. What cannot be estimated is null, with the reason.
     """
     settings = [(name, f) for name in estimators for f in (fractions if name == "twonn" else [None])]
-    return [row for cell in states.cells() for row in _rows(cell, estimators, settings, neighbors)]
+    found = []
+    for cells in states.by_layer():
+        graphs = _graphs(cells, estimators, neighbors)
+        found += [row for cell, of_cell in zip(cells, graphs, strict=True)
+                  for row in _rows(cell, of_cell, estimators, settings, neighbors)]  # fmt: skip
+    return found
+
+
+@dataclass
+class _Graphs:
+    """Distances to the nearest neighbours for each batch of a cell; repeated vectors; what was in the way."""
+
+    distances: list[np.ndarray] = field(default_factory=list)
+    dropped: int = 0
+    failure: dict[str, Any] | None = None
+
+
+def _graphs(cells: Sequence[Cell], names: Iterable[str], neighbors: Mapping[str, int]) -> list[_Graphs]:
+    """The graphs of a layer's cells. They have most vectors in common, so a batch is searched once for all."""
+    found = [_Graphs() for _ in cells]
+    for batch in sorted(set().union(*(cell.whole for cell in cells))):
+        sets = []
+        for cell, graphs in zip(cells, found, strict=True):
+            if batch in cell.whole and not graphs.failure:
+                try:
+                    sets.append((graphs, as_float64(cell.read(batch))))
+                except Unmeasurable as error:
+                    graphs.failure = cell.failure(error)
+        if sets:
+            rows, places = pooled([vectors for _, vectors in sets])
+            nearest = nearest_within(rows, _looked_at(names, neighbors), places)
+            for (graphs, vectors), distances in zip(sets, nearest, strict=True):
+                graphs.distances.append(distances)
+                graphs.dropped += len(vectors) - len(distances)
+    return found
 
 
 def _rows(
     cell: Cell,
+    graphs: _Graphs,
     estimators: Mapping[str, Estimator],
     settings: Sequence[tuple[str, float | None]],
     neighbors: Mapping[str, int],
 ) -> list[dict[str, Any]]:
-    """One row per (estimator, fraction); neighbours are searched once for all of them."""
-    graphs: list[np.ndarray] = []
-    dropped, failure = 0, None
-    try:
-        for batch in cell.batches():
-            different, repeated = distinct(as_float64(batch))
-            dropped += repeated
-            graphs.append(_graph(different, [name for name, _ in settings], neighbors))
-    except Unmeasurable as error:
-        failure = cell.failure(error)
+    """One row per (estimator, fraction)."""
     found = []
     for name, fraction in settings:
         estimate = partial(_estimate, name, estimators[name], fraction, neighbors)
-        value = failure or cell.over_batches(estimate, graphs)
+        value = graphs.failure or cell.over_batches(estimate, graphs.distances)
         std = value["std"]
         about = {
             "estimator": name,
             "fraction": fraction,
             "neighbors": None if name == "twonn" else neighbors[name],
         }
-        about |= {"rows_dropped": dropped, "stderr": None if std is None else std / math.sqrt(len(graphs))}
+        error = None if std is None else std / math.sqrt(len(graphs.distances))
+        about |= {"rows_dropped": graphs.dropped, "stderr": error}
         law = dict.fromkeys(("extreme_ratios", "stderr_facco", "doubt"))
         if name == "twonn" and value["mean"] is not None:
-            law = _against_law(value, graphs, fraction)
+            law = _against_law(value, graphs.distances, fraction)
         found.append({**cell.columns, **about, **value, **law})
     return found
 

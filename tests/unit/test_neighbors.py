@@ -6,7 +6,7 @@ import torch
 from scipy.spatial.distance import cdist
 
 from lmshape.numerics import neighbors
-from lmshape.numerics.neighbors import distinct, nearest_distances
+from lmshape.numerics.neighbors import distinct, nearest_distances, nearest_within, pooled
 from lmshape.numerics.vectors import Unmeasurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
@@ -81,3 +81,41 @@ def test_torch_sets_no_lower_precision_for_distances():
     torch.testing.assert_close(
         nearest_distances(torch.from_numpy(X), 3), nearest_distances(X, 3), rtol=1e-12, atol=0
     )
+
+
+def hard(name):
+    """Vectors on which a product alone goes wrong, or a set's neighbours are not those of the whole."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((240, 24))
+    match name:
+        case "a large mean":
+            X += 1e6
+        case "massive rows":
+            X[:4, 3] += 1e7
+        case "twins in different sets":
+            X[120:] = X[:120] + 1e-9 * X[120:]
+        case "equal distances":
+            X = np.eye(240)
+        case "tiny":
+            X *= 1e-30
+    return X
+
+
+@BOTH
+@pytest.mark.parametrize("block", [1000, 2**20])
+@pytest.mark.parametrize(
+    "name", ["a large mean", "massive rows", "twins in different sets", "equal distances", "tiny"]
+)
+def test_one_search_gives_several_sets_the_neighbours_that_each_has_alone(name, block, convert, monkeypatch):
+    monkeypatch.setattr(neighbors, "BLOCK", block)
+    X = hard(name)
+    sets = [np.arange(240), np.arange(3, 240), np.arange(0, 240, 2), np.array([0, 17, 200, 239])]
+    for members, found in zip(sets, nearest_within(convert(X), 9, sets), strict=True):
+        np.testing.assert_allclose(found, one_by_one(X[members], min(9, len(members) - 1)), rtol=1e-9)
+
+
+def test_pooled_sets_share_the_rows_that_they_have_in_common():
+    first, second = np.array([[1.0, 0], [2, 0], [1, -0.0]]), np.array([[3.0, 0], [2, 0]])
+    rows, places = pooled([first, second])
+    assert rows.tolist() == [[1, 0], [2, 0], [3, 0]]
+    assert [each.tolist() for each in places] == [[0, 1], [1, 2]]

@@ -22,10 +22,10 @@ def running_time(wildcards, attempt):
 
 
 def measuring_memory(wildcards, attempt):
-    """MB for a measure: the vectors of one layer twice, with some of their file, and the work on one batch."""
+    """MB for a measure: the vectors of one layer, with some of their file, and one batch in float64 ten times."""
     settings = STUDY.hidden_states
-    layer = 4 * settings.batches * settings.batch_size * size_of(wildcards).width / 1e6
-    return int((1500 + 2.5 * layer) * attempt)
+    batch = settings.batch_size * size_of(wildcards).width / 1e6
+    return int((1500 + (5 * settings.batches + 80) * batch) * attempt)
 
 
 def measuring_time(wildcards, attempt):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -187,27 +188,33 @@ class HiddenStates:
 
     def cells(self) -> Iterator["Cell"]:
         """Every (stack, layer, positions), each with the batches that there are enough vectors for."""
+        return chain.from_iterable(self.by_layer())
+
+    def by_layer(self) -> Iterator[list["Cell"]]:
+        """The cells of each layer: one for each of POSITIONS, of which most vectors are the same."""
         whole = {positions: self._whole(positions) for positions in POSITIONS}
         short = {positions: self._short(positions) for positions in POSITIONS}
         for stack in self.stacks:
             for layer in range(self.layers(stack) + 1):
-                for positions in POSITIONS:
-                    columns = {
-                        "stack": None if stack == "model" else stack,  # told by the suite's architecture
-                        "layer": layer,
-                        "layers": self.layers(stack),
-                        "state": "block output" if layer else "block input",
-                        "positions": positions,
-                        "batches": len(whole[positions]),
-                        "batch_size": self.batch_size,
-                        "texts": self.texts,
-                        "seed": self.seed,
-                        "dtype": self.dtype,
-                        **self.identity,
-                    }
-                    place = f"{self.name}, {stack} layer {layer}, positions {positions}"
-                    read = partial(self.vectors, stack, layer, positions)
-                    yield Cell(columns, place, whole[positions], short[positions], read)
+                yield [self._cell(stack, layer, positions, whole[positions], short[positions])
+                       for positions in POSITIONS]  # fmt: skip
+
+    def _cell(self, stack: str, layer: int, positions: str, whole: list[int], short: str | None) -> "Cell":
+        columns = {
+            "stack": None if stack == "model" else stack,  # told by the suite's architecture
+            "layer": layer,
+            "layers": self.layers(stack),
+            "state": "block output" if layer else "block input",
+            "positions": positions,
+            "batches": len(whole),
+            "batch_size": self.batch_size,
+            "texts": self.texts,
+            "seed": self.seed,
+            "dtype": self.dtype,
+            **self.identity,
+        }
+        place = f"{self.name}, {stack} layer {layer}, positions {positions}"
+        return Cell(columns, place, whole, short, partial(self.vectors, stack, layer, positions))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Distances of every vector to its nearest neighbours, exact, in blocked matrix products."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,16 @@ from lmshape.numerics.vectors import Unmeasurable
 BLOCK = 2**20  # distances held at a time: 8 MiB, which stay in the cache
 ACCURACY = 1e-9  # relative error allowed to a squared distance
 ROUNDING = 2.0**-53  # of one float64 operation
+
+
+def pooled(sets: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The different rows of all `sets` (n, d) as one array, and where in it those of each set are, ascending."""
+    rows = np.concatenate(sets) + 0.0  # turns -0 into 0: rows are compared as bytes
+    first = {row.tobytes(): index for index, row in reversed(list(enumerate(rows)))}
+    places = {content: place for place, content in enumerate(sorted(first, key=first.__getitem__))}
+    found = [places[row.tobytes()] for row in rows]
+    ends = np.cumsum([len(each) for each in sets])[:-1]
+    return rows[sorted(first.values())], [np.unique(each) for each in np.split(np.array(found), ends)]
 
 
 def distinct(X: Any) -> tuple[Any, int]:
@@ -27,17 +38,25 @@ def distinct(X: Any) -> tuple[Any, int]:
 def nearest_distances(X: Any, k: int) -> np.ndarray:
     """Euclidean distances (n, k) of each row of `X` to its `k` nearest other rows, ascending, on the host.
 
-    `X` is (n, d) float64, NumPy or torch, finite, with different rows. Squared distances come from a matrix
-    product, |a|^2 + |b|^2 - 2ab. Its rounding error is at most E (|a|^2 + |b|^2) with E = 2 (d + 2) ROUNDING, and
-    |b|^2 <= 2|a|^2 + 2r^2 at distance r, so the error is within ACCURACY of r^2 unless r^2 is a small part of
-    |a|^2 (centring makes that rare). Every pair so close is measured again by subtraction. Then all
-    distances of a row are accurate, and so are its smallest ones.
-
+    `X` is (n, d) float64, NumPy or torch, finite, with different rows.
     Raises Unmeasurable where there are not that many neighbours.
     """
-    n, d = X.shape
+    n = X.shape[0]
     if k >= n:
         raise Unmeasurable(f"{k} neighbours asked for, but {n} different vectors have {n - 1} each")
+    return nearest_within(X, k, [np.arange(n)])[0]
+
+
+def nearest_within(X: Any, k: int, sets: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """`nearest_distances` within each of several sets of rows of `X`, given by their ascending places; one search.
+
+    Distances are (rows of the set, k), or as many as the set has others. Squared distances come from a matrix
+    product, |a|^2 + |b|^2 - 2ab. Its rounding error is at most E (|a|^2 + |b|^2) with E = 2 (d + 2) ROUNDING, and
+    |b|^2 <= 2|a|^2 + 2r^2 at distance r, so the error is within ACCURACY of r^2 unless r^2 is a small part of
+    |a|^2 (centring makes that rare; any centre will do). Every pair so close is measured again by subtraction. Then
+    all distances of a row are accurate, so are its smallest ones, and so are those to the rows of any set.
+    """
+    n, d = X.shape
     xp = array_namespace(X)
     Y = X - xp.mean(X, axis=0)
     squares = xp.sum(Y * Y, axis=1)[:, None]
@@ -45,14 +64,29 @@ def nearest_distances(X: Any, k: int) -> np.ndarray:
     left = xp.concat([-2 * Y, squares, ones], axis=1)
     right = xp.concat([Y, ones, squares], axis=1)  # left_i . right_j is the squared distance of i and j
     limits = squares * (6 * (d + 2) * ROUNDING / ACCURACY)
-    found = []
+    found: list[list[np.ndarray]] = [[] for _ in sets]
     height = max(1, BLOCK // n)
     for start in range(0, n, height):
         rows = slice(start, start + height)
         block = left[rows] @ right.T  # (rows, n)
         _measure_close(block, X, limits[rows], start)
-        found.append(np.sqrt(np.asarray(to_device(_smallest(block, k), "cpu"))))
-    return np.concatenate(found)
+        for members, distances in zip(sets, found, strict=True):
+            first, last = np.searchsorted(members, (start, start + height))
+            if first < last:
+                inside = _within(block, members[first:last] - start, members)
+                nearest = _smallest(inside, min(k, len(members) - 1))
+                distances.append(np.sqrt(np.asarray(to_device(nearest, "cpu"))))
+    return [np.concatenate(distances) for distances in found]
+
+
+def _within(block: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
+    """Those rows and columns of `block`, itself where they are all of them."""
+    if (len(rows), len(columns)) == tuple(block.shape):
+        return block
+    xp, where = array_namespace(block), device(block)
+    return xp.take(
+        xp.take(block, xp.asarray(rows, device=where), axis=0), xp.asarray(columns, device=where), axis=1
+    )
 
 
 def _measure_close(block: Any, X: Any, limits: Any, start: int) -> None:
