@@ -50,7 +50,7 @@ def estimate(
     """
     names, neighbors = _asked(estimators, neighbors)
     rows, _ = distinct(as_float64(X))
-    distances = _graph(rows, names, neighbors)
+    distances = nearest_distances(rows, min(_looked_at(names, neighbors), len(rows) - 1))
     found = {name: _estimate(name, globals()[name], fraction, neighbors, distances) for name in names}
     if "twonn" in names and (extreme := extreme_ratios(distances)) > bears(fraction):
         message = f"twonn {found['twonn']:.3g}, {extreme:.3f} of the ratios extreme: {_doubt(fraction)}"
@@ -70,14 +70,6 @@ def _asked(estimators: str | Sequence[str], neighbors: Mapping[str, int]) -> tup
         if not isinstance(k, Integral) or int(k) not in allowed:
             raise ValueError(f"{name} looks at {words}, not {k}")
     return names, {**NEIGHBORS, **neighbors}
-
-
-def _graph(rows: Any, names: Iterable[str], neighbors: Mapping[str, int]) -> np.ndarray:
-    """Distances (n, k) of different rows to their nearest: to as many as the estimators look at, if there are.
-
-    See `_looked_at`.
-    """
-    return nearest_distances(rows, min(_looked_at(names, neighbors), len(rows) - 1))
 
 
 def _looked_at(names: Iterable[str], neighbors: Mapping[str, int]) -> int:

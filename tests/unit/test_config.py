@@ -265,7 +265,7 @@ def test_an_empty_path_is_refused_by_key():
     assert "text.corpus.file.path: it is empty" in said
 
 
-@pytest.mark.parametrize("path", ["a" * 300, "a\0b", "/root/../proc/1/root/x"])
+@pytest.mark.parametrize("path", ["a" * 300, "a\0b", "/proc/1/root/x"])
 def test_a_path_that_the_system_does_not_look_at_is_of_no_file(path):
     study = load_study({"text": {"corpus": {"source": "file", "path": path}}}, DEFAULT)
     with pytest.raises(ConfigError, match="text.corpus.path: there is no file"):

@@ -13,26 +13,34 @@ ACCURACY = 1e-9  # relative error allowed to a squared distance
 ROUNDING = 2.0**-53  # of one float64 operation
 
 
-def pooled(sets: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The different rows of all `sets` (n, d) as one array, and where in it those of each set are, ascending."""
-    rows = np.concatenate(sets) + 0.0  # turns -0 into 0: rows are compared as bytes
-    first = {row.tobytes(): index for index, row in reversed(list(enumerate(rows)))}
-    places = {content: place for place, content in enumerate(sorted(first, key=first.__getitem__))}
-    found = [places[row.tobytes()] for row in rows]
-    ends = np.cumsum([len(each) for each in sets])[:-1]
-    return rows[sorted(first.values())], [np.unique(each) for each in np.split(np.array(found), ends)]
-
-
 def distinct(X: Any) -> tuple[Any, int]:
     """The different rows of `X` (n, d), each where it first occurs, and how many repeated ones were left out.
 
     Rows are compared by value, so 0 and -0 are the same.
     """
-    host = np.asarray(to_device(X, "cpu")) + 0.0  # turns -0 into 0: rows are compared as bytes
-    first = {row.tobytes(): index for index, row in reversed(list(enumerate(host)))}
-    if len(first) == len(host):
-        return X, 0
-    return X[sorted(first.values())], len(host) - len(first)
+    first = _first_occurrences(_numbers(np.asarray(to_device(X, "cpu"))))
+    repeated = X.shape[0] - len(first)
+    return (X[first.tolist()] if repeated else X), repeated
+
+
+def pooled(sets: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The `distinct` rows of all `sets` (n, d) as one array, and where in it those of each set are, ascending."""
+    rows = np.concatenate(sets)
+    numbers = _numbers(rows)
+    ends = np.cumsum([len(each) for each in sets])[:-1]
+    return rows[_first_occurrences(numbers)], [np.unique(each) for each in np.split(numbers, ends)]
+
+
+def _numbers(rows: np.ndarray) -> np.ndarray:
+    """For each row (n, d) the number of its content, (n,): contents are counted as they first occur."""
+    seen: dict[bytes, int] = {}
+    whole = rows + 0.0  # turns -0 into 0: rows are compared as bytes
+    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in whole])
+
+
+def _first_occurrences(numbers: np.ndarray) -> np.ndarray:
+    """Where each number first occurs, in their order."""
+    return np.unique(numbers, return_index=True)[1]
 
 
 def nearest_distances(X: Any, k: int) -> np.ndarray:
