@@ -4,20 +4,14 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
+import polars as pl
+
 from lmshape import results, retrieval
 from lmshape.inputs import datasets, tokens
 
-names, settings = snakemake.wildcards, snakemake.params
-judgements, counts = datasets.read_judgements(snakemake.input.dataset), tokens.load(snakemake.input.counts)
-scores = retrieval.random_baseline(
-    counts,
-    settings.rows,
-    settings.widths,
-    int(names.seed),
-    judgements.qrels,
-    settings.precision,
-    judgements.drop_self,
-)
+names, settings, given = snakemake.wildcards, snakemake.params, snakemake.input
+judgements, counts = datasets.read_judgements(given.dataset), tokens.load(given.counts)
+table = settings.rows, settings.widths, int(names.seed)
 columns = {
     "tokenizer": counts.tokenizer,
     "vocabulary_rows": settings.rows,
@@ -26,9 +20,19 @@ columns = {
     "dataset_revision": counts.dataset_revision,
     "precision": settings.precision,
 }
-rows = [
-    {"width": width, **row}
-    for width, scored in scores.items()
-    for row in retrieval.rows(scored, settings.bootstrap)
-]
-results.save_rows(rows, columns, snakemake.output[0])
+
+rows, by_query = [], [pl.DataFrame(schema={"query": str, "width": int, "ndcg_at_10": float})]
+try:
+    scored = retrieval.random_baseline(
+        counts, *table, judgements.qrels, settings.precision, judgements.drop_self, given.drawn
+    )
+    for width, scores in scored.items():
+        rows += [{"width": width, **row} for row in retrieval.rows(scores, settings.bootstrap)]
+        by_width = {"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}
+        by_query.append(pl.DataFrame(by_width).select("query", pl.lit(width).alias("width"), "ndcg_at_10"))
+except retrieval.RetrievalError as error:  # such tables are nulls with their reason
+    failed = retrieval.failed_rows(str(error))
+    rows = [{"width": width, **row} for width in settings.widths for row in failed]
+
+results.save_rows(rows, columns, snakemake.output.rows)
+results.write(pl.concat(by_query, how="vertical_relaxed"), snakemake.output.queries)

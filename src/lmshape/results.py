@@ -18,6 +18,14 @@ def save_rows(rows: Sequence[dict], columns: dict, path: str | Path) -> None:
     write(pl.DataFrame([{**columns, **row} for row in rows], infer_schema_length=None), path)
 
 
+def of_width(
+    rows: str | Path, queries: str | Path, width: int, columns: Sequence[str]
+) -> tuple[list[dict], dict[str, list]]:
+    """Of two files of the random baseline, what one width has: `columns` of its rows, and nDCG@10 by query."""
+    of_rows, of_queries = (pl.read_parquet(path).filter(width=width) for path in (rows, queries))
+    return of_rows.select(columns).to_dicts(), of_queries.drop("width").to_dict(as_series=False)
+
+
 def write(frame: pl.DataFrame, path: str | Path) -> None:
     """Write a frame as its name's ending says: .parquet, or .csv, where a list becomes numbers parted by spaces."""
     with writing(path) as temporary:

@@ -8,6 +8,7 @@ bytes). A text of zeros, such as an empty one, scores 0.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from lmshape.inputs.tokens import Counts
 from lmshape.numerics import bootstrap, trec_measures
 from lmshape.numerics.ablation import Panel
-from lmshape.numerics.random_tables import RandomColumns
+from lmshape.numerics.random_tables import RandomColumns, from_file
 from lmshape.numerics.ranking import Found, Precision, RetrievalError, search
 from lmshape.study.ablation_names import RANDOM_WIDTH
 
@@ -23,6 +24,7 @@ Qrels = Mapping[str, Mapping[str, int]]
 
 CUTS = (1, 3, 5, 10, 100, 1000)  # beir's
 METRICS = tuple(f"{name}_at_{cut}" for name in trec_measures.NAMES for cut in CUTS)
+ROW = ("metric", "value", "stderr", "queries", "zero_documents", "zero_queries", "reason")
 # queries at once: their vectors and what they find take two thirds of a GiB, at fifteen widths of up to 14,336
 SEARCHED = 4096
 EVALUATED = 256  # queries at once
@@ -68,16 +70,18 @@ def random_baseline(
     qrels: Qrels,
     precision: Precision = "float32",
     drop_self: bool = False,
+    file: str | Path | None = None,
 ) -> dict[int, Scores]:
     """Width -> scores of the random table of (rows, width): the first columns of one table, from one pass.
 
+    `file` is where `lmshape.numerics.random_tables.save` has drawn it, if it has.
     RetrievalError as `score`, and for a width that no random table has.
     """
     for width in widths:
         if not 1 <= width <= RANDOM_WIDTH:
             raise RetrievalError(f"random tables are 1 to {RANDOM_WIDTH} wide, not {width}")
-    table = RandomColumns(rows, RANDOM_WIDTH, seed, 0, max(widths))
-    return score_widths(counts, [table], widths, qrels, precision, drop_self)
+    table = from_file([RandomColumns(rows, RANDOM_WIDTH, seed, 0, max(widths))], file)
+    return score_widths(counts, table, widths, qrels, precision, drop_self)
 
 
 def score_widths(
@@ -166,5 +170,4 @@ def rows(scores: Scores, resamples: int, seed: int = 0) -> list[dict[str, Any]]:
 
 def failed_rows(reason: str) -> list[dict[str, Any]]:
     """The rows of a combination that could not be scored: nulls, with the reason."""
-    nothing = dict.fromkeys(("value", "stderr", "queries", "zero_documents", "zero_queries"))
-    return [{"metric": metric, **nothing, "reason": reason} for metric in METRICS]
+    return [dict.fromkeys(ROW) | {"metric": metric, "reason": reason} for metric in METRICS]

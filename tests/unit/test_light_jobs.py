@@ -55,11 +55,19 @@ def imported(packages: set[str], script: str, folder: Path, **names: dict) -> li
     return script_job.run(script, folder, [SEEN, *packages], **names)
 
 
-def retrieve(ablation: str, folder: Path, output: Path) -> dict[str, dict]:
+def retrieve(
+    ablation: str,
+    folder: Path,
+    output: Path,
+    seed: str = "none",
+    drawn: str = "",
+    baseline: list[str] = [],  # noqa: B006
+) -> dict[str, dict]:
     """What Snakemake would give the script of a job of retrieval."""
     inputs = {"dataset": "dataset", "counts": "counts.npz", "table": "input.safetensors"}
+    inputs = {name: str(folder / file) for name, file in inputs.items()}
     return {
-        "input": {name: str(folder / file) for name, file in inputs.items()},
+        "input": inputs | {"drawn": drawn, "baseline": baseline},
         "output": {"rows": str(output / "rows.parquet"), "queries": str(output / "queries.parquet")},
         "params": {
             "columns": {"suite": "s"},
@@ -68,15 +76,15 @@ def retrieve(ablation: str, folder: Path, output: Path) -> dict[str, dict]:
             "precision": "float32",
             "bootstrap": 10,
         },
-        "wildcards": {"side": "input", "ablation": ablation, "seed": "none", "dataset": "d"},
+        "wildcards": {"side": "input", "ablation": ablation, "seed": seed, "dataset": "d"},
     }
 
 
-def random_baseline(folder: Path, output: Path) -> dict[str, dict]:
+def random_baseline(folder: Path, output: Path, drawn: str = "", rows: int = 6) -> dict[str, dict]:
     return {
-        "input": {"dataset": str(folder / "dataset"), "counts": str(folder / "counts.npz")},
-        "output": {"rows": str(output / "rows.parquet")},
-        "params": {"rows": 6, "widths": [16, 32], "precision": "float32", "bootstrap": 10},
+        "input": {"dataset": str(folder / "dataset"), "counts": str(folder / "counts.npz"), "drawn": drawn},
+        "output": {name: str(output / f"baseline.{name}.parquet") for name in ("rows", "queries")},
+        "params": {"rows": rows, "widths": [4, 32], "precision": "float32", "bootstrap": 10},
         "wildcards": {"dataset": "d", "seed": "0"},
     }
 
@@ -101,9 +109,53 @@ def test_retrieve_of_an_ablation_that_draws_nothing_imports_no_model_package_and
     assert pl.read_parquet(tmp_path / "queries.parquet")["query"].to_list() == ["q1", "q2"]
 
 
-def test_the_random_baseline_imports_no_model_package(folder, tmp_path):
-    assert imported(MODELS, "random_baseline", tmp_path, **random_baseline(folder, tmp_path)) == [SEEN]
-    assert pl.read_parquet(tmp_path / "rows.parquet")["width"].unique().sort().to_list() == [16, 32]
+@pytest.fixture(scope="module")
+def drawn(folder) -> str:
+    """The random table of the width of the widest reader, as a job of its own draws it."""
+    path = str(folder / "0.bfloat16")
+    names = {"rows": "6", "length": "14336", "seed": "0"}
+    given = {"input": {}, "output": {"file": path}, "params": {"columns": 32}, "wildcards": names}
+    assert imported({"torch"}, "draw_random_table", folder, **given) == [SEEN, "torch"]
+    return path
+
+
+def test_what_reads_a_drawn_table_imports_no_torch_and_finds_what_drawing_it_there_finds(
+    folder, drawn, tmp_path
+):
+    """A random table is the same with and without a file, and that of the baseline at its width."""
+    baseline = random_baseline(folder, tmp_path, drawn)
+    assert imported(MODELS | {"torch"}, "random_baseline", tmp_path, **baseline) == [SEEN]
+    scored = pl.read_parquet(baseline["output"]["rows"])
+    assert scored["width"].unique().sort().to_list() == [4, 32]
+    found = []
+    taken = list(baseline["output"].values())
+    for given in ({}, {"drawn": drawn}, {"baseline": taken}):
+        seen = imported(
+            MODELS | {"torch"}, "retrieve", tmp_path, **retrieve("random", folder, tmp_path, "0", **given)
+        )
+        assert seen == ([SEEN] if given else [SEEN, "torch"])
+        found.append([pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("rows", "queries")])
+    (rows, queries), *others = found
+    assert rows["value"].null_count() == 0 and queries["query"].to_list() == ["q1", "q2"]
+    assert all(rows.equals(other[0]) and queries.equals(other[1]) for other in others)
+
+
+def test_a_random_baseline_that_cannot_be_scored_is_nulls_with_a_reason_and_so_is_what_is_taken_from_it(
+    folder, tmp_path
+):
+    baseline = random_baseline(folder, tmp_path, rows=3)
+    imported(set(), "random_baseline", tmp_path, **baseline)
+    imported(
+        set(),
+        "retrieve",
+        tmp_path,
+        **retrieve("random", folder, tmp_path, "0", baseline=list(baseline["output"].values())),
+    )
+    for path, widths in ((baseline["output"]["rows"], [4, 32]), (tmp_path / "rows.parquet", [4])):
+        rows = pl.read_parquet(path)
+        assert rows["width"].unique().sort().to_list() == widths and rows["value"].null_count() == rows.height
+        assert rows["reason"].str.contains("has no row in a table of 3").all()
+    assert pl.read_parquet(tmp_path / "queries.parquet").is_empty()
 
 
 def test_word_similarity_imports_no_model_package_and_no_torch(folder, tmp_path):

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 from scipy.sparse import random_array
 
+from lmshape.errors import LmshapeError
 from lmshape.numerics import random_tables
 from lmshape.numerics.random_tables import RandomColumns
+
+COUNTS = random_array((20, 100), density=0.2, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
 
 
 @pytest.fixture(autouse=True)
@@ -32,18 +35,47 @@ def test_the_spread_is_xaviers():
 
 def test_sums_are_counts_times_the_table():
     table = RandomColumns(100, 64, 3, 8, 60)
-    counts = random_array(
-        (20, 100), density=0.2, format="csr", dtype=np.float32, rng=np.random.default_rng(0)
-    )
-    with table.drawn(np.unique(counts.indices)) as drawn:
-        for some in (counts, counts[:7]):  # as often as one likes
+    with table.drawn(np.unique(COUNTS.indices)) as drawn:
+        for some in (COUNTS, COUNTS[:7]):  # as often as one likes
             np.testing.assert_allclose(drawn.sums(some), some @ table.array(), atol=1e-6)
 
 
-def test_of_a_drawn_table_the_rows_that_texts_use_are_kept_and_only_until_the_end():
+@pytest.mark.parametrize("length", [64, 9])
+@pytest.mark.parametrize("more", [0, 1, 30])
+def test_a_file_of_any_number_of_first_columns_gives_the_sums_of_those_drawn_for_one_reader(
+    length, more, tmp_path
+):
+    """To the last bit: which rows and columns were kept shows nowhere."""
+    start, stop = length // 4, length - min(more, length // 2)
+    table = RandomColumns(100, length, 3, start, stop)
+    random_tables.save(RandomColumns(100, length, 3, 0, length), tmp_path / "drawn")
+    (read,) = random_tables.from_file([table], tmp_path / "drawn")
+    sums = []
+    for each in (table, read):
+        with each.drawn(np.unique(COUNTS.indices)) as drawn:
+            sums.append(drawn.sums(COUNTS))
+    assert np.array_equal(*sums)
+    blocks = [rows for _, rows in table.blocks()]
+    added = np.zeros_like(sums[0])
+    for first, rows in zip(range(0, 100, table.step), blocks, strict=True):
+        added += COUNTS.tocsc()[:, first : first + len(rows)] @ rows.float().numpy()
+    assert np.array_equal(sums[0], added)
+
+
+def test_a_file_has_two_bytes_a_number_and_one_with_too_few_columns_is_refused(tmp_path):
+    random_tables.save(RandomColumns(100, 64, 3, 0, 40), tmp_path / "drawn")
+    assert (tmp_path / "drawn").stat().st_size == 2 * 100 * 40
+    (table,) = random_tables.from_file([RandomColumns(100, 64, 3, 8, 41)], tmp_path / "drawn")
+    with (
+        pytest.raises(LmshapeError, match="drawn: has 40 columns.* first 41 are needed"),
+        table.drawn(np.arange(3)),
+    ):
+        pass
+
+
+def test_without_a_file_the_rows_that_texts_use_are_kept_and_only_until_the_end():
     table = RandomColumns(100, 64, 3, 8, 60)
     with table.drawn(np.array([0, 31, 32, 99])) as drawn:
-        assert [tokens.tolist() for tokens in drawn.tokens] == [[0, 31], [32], [], [99]]
         assert drawn.file.seek(0, 2) == 4 * 52 * 2
     assert drawn.file.closed
 

@@ -47,7 +47,13 @@ def retrieve(folder: Path, table: Path, ablation: str, seed: str) -> list[pl.Dat
     script_job.run(
         "retrieve",
         folder,
-        input={"dataset": "dataset", "counts": "counts.npz", "table": str(table)},
+        input={
+            "dataset": "dataset",
+            "counts": "counts.npz",
+            "table": str(table),
+            "drawn": "",
+            "baseline": "",
+        },
         output={"rows": "rows.parquet", "queries": "queries.parquet"},
         params={
             "columns": {"suite": "s"},

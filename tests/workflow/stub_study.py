@@ -37,6 +37,7 @@ ENDINGS = (
     ".parquet",
     ".csv",
     ".npz",
+    ".bfloat16",
     ".jsonl",
     ".json",
     ".yaml",

@@ -73,7 +73,8 @@ RESOLVED = {"study.yaml", "report.html"}  # the study as it was resolved is part
 SCORES = {f"retrieval/docs/{combination}.parquet" for combination in SCORED}
 RANDOM = {f"random_baseline/docs/{name}/0.parquet" for name in ("toy-words", "grown-words")}
 REPORTED = {"report.html"} | COST
-BASELINE = RANDOM | gathered("random_baseline", "toy-words", "grown-words")
+DRAWN = {"random_tables/50/14336/0.bfloat16"}  # temporary, and not there any more
+BASELINE = RANDOM | DRAWN | gathered("random_baseline", "toy-words", "grown-words")
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
@@ -118,7 +119,13 @@ RANDOM_COMBINATIONS = [combination for combination in SCORED if "/random/" in co
             OF_RANDOM,
             retrieval(*RANDOM_COMBINATIONS),
         ),
-        ("retrieval.py", "def random_baseline(", "@cache\ndef random_baseline(", RANDOM, BASELINE),
+        (
+            "retrieval.py",
+            "def random_baseline(",
+            "@cache\ndef random_baseline(",
+            RANDOM | OF_RANDOM,  # the rows that are taken from there
+            BASELINE | retrieval(*RANDOM_COMBINATIONS),
+        ),
         (
             "report/figures.py",
             'DIMENSION_LABEL = "',
@@ -298,7 +305,56 @@ def test_the_order_of_keys_touches_nothing_that_is_computed(copy):
 def test_a_new_seed_adds_its_own_jobs(copy):
     with copy.configured("config.yaml", "retrieval", "seeds", [0, 1]):
         added = retrieval("toy/s/main/input/random/1", "grown/s/step4/input/random/1")
-        assert copy.stale() == added | RESOLVED
+        assert copy.stale() == added | {"random_tables/50/14336/1.bfloat16"} | RESOLVED
+
+
+@pytest.mark.parametrize("widths", [[8, 16], [16]], ids=["one more", "another"])
+def test_other_widths_of_the_random_baseline_touch_no_other_random_table(copy, widths):
+    """Not even one that was taken from the baseline, and would now be scored, or the other way round."""
+    with copy.configured("config.yaml", "retrieval", "random_baseline", "widths", widths):
+        assert copy.stale() == BASELINE | RESOLVED
+
+
+def test_another_data_set_touches_no_random_table_that_was_scored_on_others(copy):
+    more = STUDY["retrieval"]["datasets"] | {"more": {"source": "folder", "path": "docs"}}
+    with copy.configured("config.yaml", "retrieval", "datasets", more):
+        rows = {name for name in copy.stale() if name.startswith(("retrieval/", "random_"))}
+    expected = {name.replace("/docs/", "/more/") for name in SCORES | RANDOM}
+    assert rows == expected | DRAWN
+
+
+def test_a_random_table_that_is_drawn_again_for_one_reader_is_new_to_no_other(copy, tmp_path):
+    shutil.copytree(copy.folder, tmp_path / "again", symlinks=True)
+    again = copy.at(tmp_path / "again")
+    (again.results / "random_baseline/docs/toy-words/0.parquet").unlink()
+    made = "results/small/random_baseline/docs/toy-words/0.parquet"
+    assert again.stale(target=made) == {"random_baseline/docs/toy-words/0.parquet"} | DRAWN
+    again.snakemake(made)
+    assert not (again.results / "random_tables").exists() or not list(again.results.rglob("*.bfloat16"))
+    assert again.stale() == set()  # the same rows were made again
+
+
+def test_one_random_table_is_drawn_for_all_that_takes_columns_of_it(copy):
+    ablations = ["original", "random", "pad-14336", "pad-32"]
+    with (
+        copy.configured("config.yaml", "retrieval", "ablations", ablations),
+        copy.configured("config.yaml", "retrieval", "random_baseline", "widths", [16]),
+    ):
+        jobs = copy.jobs("all", "--forceall")
+    drawn = [job for job in jobs if job.rule == "draw_random_table"]
+    assert sorted(job.outputs[0] for job in drawn) == [
+        "random_tables/50/14336/0.bfloat16",
+        "random_tables/50/32/0.bfloat16",
+    ]
+    readers = [job for job in jobs if DRAWN & set(job.inputs)]
+    assert sorted({job.rule for job in readers}) == ["random_baseline", "retrieve"] and len(readers) == 6
+
+
+def test_a_random_table_that_the_baseline_has_is_taken_from_there(copy):
+    jobs = {job.outputs[0]: job for job in copy.jobs("all", "--forceall") if job.rule == "retrieve"}
+    taken = {name for name, job in jobs.items() if any("random_baseline" in path for path in job.inputs)}
+    assert taken == OF_RANDOM
+    assert not any("random_tables" in path for job in jobs.values() for path in job.inputs)
 
 
 def test_a_new_ablation_adds_its_own_jobs(copy):
@@ -330,13 +386,14 @@ def with_able(copy: Copy, place: str) -> Iterator[None]:
 @pytest.mark.parametrize("place", ["first", "last"])
 def test_a_new_suite_adds_its_own_jobs_even_where_it_shares_a_tokenizer(copy, place):
     with with_able(copy, place):
-        assert copy.stale() == ABLE | RESOLVED
+        assert copy.stale() == ABLE | DRAWN | RESOLVED
 
 
 def test_a_new_suite_with_a_wider_vocabulary_is_compared_with_another_random_baseline(copy):
     with copy.configured("suites/able.yaml", "sizes", "s", "vocabulary_rows", 60), with_able(copy, "last"):
         baseline = {"random_baseline/docs/toy-words/0.parquet"} | gathered("random_baseline", "toy-words")
-        assert copy.stale() == ABLE | baseline | RESOLVED
+        drawn = {"random_tables/60/14336/0.bfloat16"}
+        assert copy.stale() == ABLE | baseline | drawn | RESOLVED
 
 
 def test_a_new_checkpoint_adds_its_own_jobs(copy):
@@ -421,7 +478,7 @@ def test_a_deleted_result_is_computed_again_with_what_follows(copy):
     ("target", "deleted", "made_for_it"),
     [
         ("retrieval", f"retrieval/docs/{SCORED[3]}", set()),
-        ("retrieval", "random_baseline/docs/toy-words/0", set()),
+        ("retrieval", "random_baseline/docs/toy-words/0", DRAWN),
         ("word_similarity", "word_similarity/pairs/grown/s/step4/input", set()),
         ("anisotropy", "anisotropy/toy/s/main", REMADE),
         ("intrinsic_dimension", "intrinsic_dimension/toy/s/main", REMADE),

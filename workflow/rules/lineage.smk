@@ -1,7 +1,8 @@
 """What every result was made of: one more param of every rule with a script. Included after all other rules.
 
 A rule whose script calls a function of lmshape by name has that name as its param `function`, or several as
-`functions`: they count as code of the rule. Labels are no params, nor are resources.
+`functions`: they count as code of the rule. So does, as its param `scripts`, each script that makes one of its inputs
+which are `ancient`. Labels are no params, nor are resources.
 """
 
 from inspect import signature
@@ -76,7 +77,8 @@ def with_lineage(rule):
 
     def lineage(job, params):
         functions = (*params.get("functions", ()), *filter(None, [params.get("function")]))
-        code = code_of(Path(rule.script).name, functions)
+        scripts = (Path(rule.script).name, *params.get("scripts", ()))
+        code = " ".join(code_of(script, functions) for script in scripts)
         return code, made_of(code, settings_of(job, params), inputs_of(job))
 
     def expand_params(wildcards, input, output, job, omit_callable=False):

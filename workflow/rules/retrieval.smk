@@ -1,15 +1,15 @@
 """Embedding tables, ablated and scored on retrieval; random tables by tokenizer.
 
-Reads <results>/datasets/{dataset}, <results>/counts/{dataset}/{tokenizer}.npz and
-<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors.
+Reads <results>/datasets/{dataset}, <results>/counts/{dataset}/{tokenizer}.npz,
+<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors and <results>/random_tables/{rows}/{length}/{seed}.bfloat16.
 Writes <results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.parquet (one row per metric,
-and beside it .queries.parquet, nDCG@10 of every query) and <results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet.
+and beside it .queries.parquet, nDCG@10 of every query) and <results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet
+and .queries.parquet, of all widths. A random table that the baseline has at its width is not scored again.
 """
 
 from lmshape.inputs import datasets
-from lmshape.jobs.memory import drawn_mb, texts_mb
+from lmshape.jobs.memory import texts_mb
 from lmshape.jobs.runtime import retrieve_minutes, scoring_minutes
-from lmshape.study.ablation_names import Ablation
 
 
 def counts_of(wildcards):
@@ -37,18 +37,14 @@ def baseline_time(wildcards, input, attempt):
     return int((120 + scoring_minutes(*scored_texts(input), max(widths))) * attempt)
 
 
-def drawn_disk(wildcards):
-    """MB of temporary files, where an ablation draws columns."""
-    (rows, width), ablation = table_shape(wildcards), Ablation.parse(wildcards.ablation)
-    return drawn_mb(rows, ablation.width(width) if ablation.kind in ("random", "pad") else 0)
-
-
 rule retrieve:
     input:
         dataset="<results>/datasets/{dataset}",
         counts=counts_of,
         table="<results>/embeddings/{suite}/{size}/{checkpoint}/{side}.safetensors",
         compared=tokenizer_comparison,
+        drawn=ancient(drawn_of),
+        baseline=ancient(baseline_of),
     output:
         rows="<results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.parquet",
         queries="<results>/retrieval/{dataset}/{suite}/{size}/{checkpoint}/{side}/{ablation}/{seed}.queries.parquet",
@@ -59,14 +55,15 @@ rule retrieve:
     conda:
         "../../envs/measures.yaml"
     threads: 1
+    priority: 1 # before more random tables are drawn, which lie there until all their readers are done
     resources:
         mem_mb=retrieve_memory,
-        disk_mb=drawn_disk,
         runtime=retrieve_time,
     params:
         columns=model_columns,
         function=lambda wildcards: f"numerics.ablation.{Ablation.parse(wildcards.ablation).kind}",
         size=lambda wildcards: Ablation.parse(wildcards.ablation).size,
+        scripts=scripts_behind,
         precision=STUDY.retrieval and STUDY.retrieval.precision,
         bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
     script:
@@ -77,8 +74,10 @@ rule random_baseline:
     input:
         dataset="<results>/datasets/{dataset}",
         counts="<results>/counts/{dataset}/{tokenizer}.npz",
+        drawn=ancient(drawn_of_baseline),
     output:
-        "<results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet",
+        rows="<results>/random_baseline/{dataset}/{tokenizer}/{seed}.parquet",
+        queries="<results>/random_baseline/{dataset}/{tokenizer}/{seed}.queries.parquet",
     log:
         "<logs>/random_baseline/{dataset}/{tokenizer}/{seed}.log",
     benchmark:
@@ -86,15 +85,14 @@ rule random_baseline:
     conda:
         "../../envs/measures.yaml"
     threads: 1
+    priority: 1
     resources:
-        mem_mb=lambda wildcards, input, attempt: int((3000 + texts_mb(input.counts)) * attempt),
-        disk_mb=lambda wildcards: drawn_mb(
-            GRID.vocabulary_rows(wildcards.tokenizer), max(STUDY.retrieval.random_baseline.widths)
-        ),
+        mem_mb=lambda wildcards, input, attempt: int((2000 + texts_mb(input.counts)) * attempt),
         runtime=baseline_time,
     params:
         rows=lambda wildcards: GRID.vocabulary_rows(wildcards.tokenizer),
         widths=lambda wildcards: STUDY.retrieval.random_baseline.widths,
+        scripts=[DRAWING],
         precision=STUDY.retrieval and STUDY.retrieval.precision,
         bootstrap=STUDY.retrieval and STUDY.retrieval.bootstrap,
     script:

@@ -1,8 +1,12 @@
 """When Snakemake takes a result for stale: where what it was made of is another now (lineage.smk), whatever dates say.
 
-Two of its questions are answered otherwise than by itself, as no setting of it does. Both are asked when it plans.
+Some of its questions are answered otherwise than by itself, as no setting of it does. All are asked when it plans.
 """
 
+from collections import defaultdict
+from functools import partial
+
+from snakemake.dag import DAG
 from snakemake.io import _IOFile
 from snakemake.persistence import NO_PARAMS_CHANGE, PersistenceBase
 
@@ -35,6 +39,28 @@ def of_what_is_there(changed):
     return lambda self, job, file: os.path.exists(file) and changed(self, job, file)
 
 
+def input_changed(self, job, file):
+    """Whether a result has other inputs now: which those are is part of what it was made of, but for `ancient` ones."""
+    return False
+
+
+async def update_needrun(self, create_inventory=False):
+    """Which jobs have to run. Of a temporary file that is made again for one job, nobody else hears if it is `ancient`.
+
+    Snakemake would run all that reads it, unless it is there already.
+    """
+    depending = self.depending
+    self.depending = defaultdict(partial(defaultdict, set))
+    for job, readers in depending.items():
+        heard = {reader: files for reader, files in readers.items() if not all(file.is_ancient for file in files)}
+        self.depending[job].update(heard)
+    try:
+        await _update_needrun(self, create_inventory)
+    finally:
+        self.depending = depending
+
+
 _IOFile.is_newer, PersistenceBase.params_changed = is_newer, params_changed
-for name in ("_input_changed", "_software_stack_changed"):
-    setattr(PersistenceBase, name, of_what_is_there(getattr(PersistenceBase, name)))
+PersistenceBase._input_changed = input_changed
+PersistenceBase._software_stack_changed = of_what_is_there(PersistenceBase._software_stack_changed)
+_update_needrun, DAG.update_needrun = DAG.update_needrun, update_needrun

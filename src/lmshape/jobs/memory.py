@@ -27,5 +27,5 @@ def counting_mb(text: float) -> float:
 
 
 def drawn_mb(rows: int, width: int) -> int:
-    """On disk, not in memory: what is drawn of a random table, two bytes a number, if every token occurs."""
+    """On disk, not in memory: what is drawn of a random table, two bytes a number."""
     return round(2 * rows * width / 1e6)

@@ -1,6 +1,6 @@
 """Random embedding tables, the published study's exact stream, of which no more than a block is ever in memory.
 
-Drawing one takes as long as scoring thousands of documents: what texts use of it is kept in a temporary file.
+Drawing one takes as long as scoring thousands of documents: it is drawn once, into a file.
 
 The study draws `torch.manual_seed(seed)`, a bfloat16 matrix of (vocabulary, 14336) and `xavier_normal_`, and
 takes the first d columns, so that a token's row is the same whatever d is. Padding to N draws (vocabulary, N) and
@@ -11,35 +11,49 @@ drawn one after another, are the whole matrix bit for bit.
 from __future__ import annotations
 
 import math
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
+from lmshape.errors import LmshapeError
+from lmshape.files import writing
+
 if TYPE_CHECKING:
     import torch
 
 BLOCK = 4096  # rows drawn at once: 112 MiB at 14,336 columns; a multiple of 16
-TILE = 512  # columns turned to float32 at once
+TILE = 512  # columns that lie together in a file, and are turned to float32 at once
 
 
 @dataclass(frozen=True)
 class RandomColumns:
-    """Columns `start` to `stop` of the random matrix of (rows, length) that `seed` draws, as float32."""
+    """Columns `start` to `stop` of the random matrix of (rows, length) that `seed` draws, as float32.
+
+    `file` is where `save` has put its first columns, if it has.
+    """
 
     rows: int
     length: int
     seed: int
     start: int
     stop: int
+    file: Path | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.rows, self.stop - self.start
+
+    @property
+    def step(self) -> int:
+        """Rows drawn, and added up, at once: fewer than 16 numbers at once would be drawn another way."""
+        return BLOCK if self.length >= 16 else self.rows
 
     def blocks(self) -> Iterator[tuple[int, torch.Tensor]]:
         """(first row, bfloat16 block of rows), all columns drawn and ours kept, from the first row on."""
@@ -47,50 +61,107 @@ class RandomColumns:
 
         generator = torch.Generator().manual_seed(self.seed)
         deviation = math.sqrt(2 / (self.rows + self.length))  # xavier_normal_
-        # fewer than 16 numbers at once would be drawn another way
-        step = BLOCK if self.length >= 16 else self.rows
-        for first in range(0, self.rows, step):
-            block = torch.empty(min(step, self.rows - first), self.length, dtype=torch.bfloat16)
+        for first in range(0, self.rows, self.step):
+            block = torch.empty(min(self.step, self.rows - first), self.length, dtype=torch.bfloat16)
             yield first, block.normal_(0, deviation, generator=generator)[:, self.start : self.stop]
 
     def array(self) -> np.ndarray:
         """The whole, (rows, stop - start): for tables that fit in memory."""
         return np.concatenate([block.float().numpy() for _, block in self.blocks()])
 
-    @contextmanager
-    def drawn(self, used: np.ndarray) -> Iterator[DrawnRows]:
-        """The rows that are `used` (ascending, distinct), drawn once, until the context ends.
-
-        They lie in a file without a name, 2 bytes a number, where temporary files go (TMPDIR).
-        """
+    def write(self, file: IO[bytes], kept: np.ndarray) -> None:
+        """Draw the rows that are `kept` (ascending) into a file, 2 bytes a number, one tile after another."""
         import torch
 
-        with tempfile.TemporaryFile() as file:
-            tokens = []
-            for first, block in self.blocks():
-                tokens.append(used[(first <= used) & (used < first + len(block))])
-                block[tokens[-1] - first].view(torch.int16).numpy().tofile(file)
-            yield DrawnRows(file, tokens, self.shape)
+        for first, block in self.blocks():
+            low, high = np.searchsorted(kept, (first, first + len(block)))
+            rows = block[kept[low:high] - first].view(torch.int16).numpy()
+            for left in range(0, self.shape[1], TILE):
+                tile = np.ascontiguousarray(rows[:, left : left + TILE])
+                file.seek(2 * (len(kept) * left + low * tile.shape[1]))
+                file.write(tile)
+        file.flush()
+
+    @contextmanager
+    def drawn(self, used: np.ndarray) -> Iterator[DrawnRows]:
+        """The rows that are `used` (ascending, distinct), until the context ends.
+
+        They are those of `file`. Without one they are drawn into a file without a name, where temporary files go
+        (TMPDIR). LmshapeError where `file` has not all of our columns.
+        """
+        if self.file:
+            with self.file.open("rb") as file:
+                columns = os.fstat(file.fileno()).st_size // (2 * self.rows)
+                if columns < self.stop:
+                    raise LmshapeError(
+                        f"{self.file}: has {columns} columns of a random table, the first {self.stop} are needed: "
+                        "delete it, so that it is drawn again"
+                    )
+                yield DrawnRows(file, self, used, used, self.rows, 0, columns)
+        else:
+            with tempfile.TemporaryFile() as file:
+                self.write(file, used)
+                places = np.arange(len(used))
+                yield DrawnRows(file, self, used, places, len(used), self.start, self.stop)
+
+
+def save(table: RandomColumns, path: str | Path) -> None:
+    """Draw the first columns of a random matrix into a file, for any number of readers (`from_file`)."""
+    with writing(path) as temporary, temporary.open("wb") as file:
+        table.write(file, np.arange(table.rows))
+
+
+def from_file(panels: Sequence, path: str | Path | None) -> list:
+    """The panels of a table, those that are random with the numbers that `save` put into a file, if there is one."""
+    file = Path(path) if path else None
+    return [replace(panel, file=file) if isinstance(panel, RandomColumns) else panel for panel in panels]
 
 
 @dataclass(frozen=True)
 class DrawnRows:
-    """Rows of a random table of `shape` in `file`, block after block; `tokens` says of each block which rows."""
+    """Rows of random `columns` in a file that has `rows` rows of the columns from `left` to `right`, tile by tile.
+
+    `tokens` (ascending) are those that are there, in the file's rows `places`.
+    """
 
     file: IO[bytes]
-    tokens: list[np.ndarray]
-    shape: tuple[int, int]
+    columns: RandomColumns
+    tokens: np.ndarray
+    places: np.ndarray
+    rows: int
+    left: int
+    right: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.columns.shape
+
+    def tiles(self) -> Iterator[tuple[int, np.ndarray]]:
+        """(first column, numbers (rows, columns) as they lie in the file, mapped into memory) of what we need."""
+        for first in range(self.left, self.right, TILE):
+            width = min(TILE, self.right - first)
+            if first < self.columns.stop and first + width > self.columns.start and self.rows:
+                offset = 2 * self.rows * (first - self.left)
+                yield first, np.asarray(np.memmap(self.file, np.uint16, "r", offset, (self.rows, width)))
 
     def sums(self, counts: csr_array) -> np.ndarray:
-        """counts @ table, (texts, width) float32, for counts (texts, rows) float32 of tokens that were drawn."""
-        sums = np.zeros((counts.shape[0], self.shape[1]), np.float32)
+        """counts @ table, (texts, width) float32, for counts (texts, rows) float32 of tokens that were drawn.
+
+        A block of rows after another: the last digits of a sum do not depend on which rows or columns a file has.
+        """
+        start, stop = self.columns.start, self.columns.stop
+        sums = np.zeros((counts.shape[0], stop - start), np.float32)
         by_token = csc_array(counts)
-        self.file.seek(0)
-        for tokens in self.tokens:
-            block = np.fromfile(self.file, np.uint16, len(tokens) * self.shape[1]).reshape(-1, self.shape[1])
-            of_block = by_token[:, tokens]
-            for left in range(0, self.shape[1], TILE):
+        cuts = np.searchsorted(self.tokens, range(0, self.columns.rows, self.columns.step))
+        blocks = [
+            (places, by_token[:, tokens])
+            for tokens, places in zip(np.split(self.tokens, cuts), np.split(self.places, cuts), strict=True)
+            if len(tokens)
+        ]
+        for first, tile in self.tiles():
+            low, high = max(first, start), min(first + tile.shape[1], stop)
+            for places, of_block in blocks:
                 # a bfloat16 is the upper half of the same number in float32
-                tile = block[:, left : left + TILE].astype(np.uint32) << 16
-                sums[:, left : left + TILE] += of_block @ tile.view(np.float32)
+                numbers = tile[places, low - first : high - first].astype(np.uint32) << 16
+                sums[:, low - start : high - start] += of_block @ numbers.view(np.float32)
         return sums

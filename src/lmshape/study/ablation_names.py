@@ -34,19 +34,21 @@ def too_wide_to_draw(name: str, size: int | None, width: int) -> str | None:
 class Kind:
     """What is known of an ablation before it is applied.
 
-    `impossible` says why it cannot be of a table, given its name, its number and the table's width.
+    `draws` says whether it needs a seed, `length`, given its number, the row length of the random table that it takes
+    columns of, and `impossible` why it cannot be of a table, given its name, its number and the table's width.
     """
 
     numbered: bool = False
     draws: bool = False
+    length: Callable[[int | None], int | None] = lambda size: None
     impossible: Callable[[str, int | None, int], str | None] = lambda name, size, width: None
 
 
 KINDS = {
     "original": Kind(),
-    "random": Kind(draws=True, impossible=too_wide_to_draw),
+    "random": Kind(draws=True, length=lambda size: RANDOM_WIDTH, impossible=too_wide_to_draw),
     "crop": Kind(numbered=True, impossible=wider),
-    "pad": Kind(numbered=True, draws=True, impossible=narrower),
+    "pad": Kind(numbered=True, draws=True, length=lambda size: size, impossible=narrower),
     "pca": Kind(numbered=True, impossible=wider),
     "centered": Kind(),
     "shuffled": Kind(draws=True),
@@ -85,6 +87,11 @@ class Ablation:
     def random(self) -> bool:
         """Whether it draws numbers, and so needs a seed."""
         return KINDS[self.kind].draws
+
+    @property
+    def length(self) -> int | None:
+        """How long the rows of the random table are that it takes columns of; None where it takes none."""
+        return KINDS[self.kind].length(self.size)
 
     def width(self, table_width: int) -> int:
         """Dimensions that are scored when it is applied to a table of `table_width`."""

@@ -111,6 +111,11 @@ class Grid:
         ]
 
     @cached_property
+    def scored_tokenizers(self) -> list[str]:
+        """The tokenizers of what is scored on retrieval."""
+        return list(dict.fromkeys(self.suites[c.model.suite].tokenizer for c in self.retrieval))
+
+    @cached_property
     def tokenizers(self) -> dict[str, Model]:
         """Every tokenizer of the study, with the model it is read from, whose suite need not be in the study."""
         sources = {self.suites[m.suite].tokenizer: self.suites[m.suite].tokenizer_suite for m in self.models}
@@ -135,7 +140,7 @@ class Grid:
         for combination in self.scored:
             add(combination.measure, combination.model.suite, combination.path)
         for dataset in retrieval.datasets if retrieval and retrieval.random_baseline else ():
-            for tokenizer in dict.fromkeys(self.suites[c.model.suite].tokenizer for c in self.retrieval):
+            for tokenizer in self.scored_tokenizers:
                 for seed in retrieval.random_baseline.seeds:
                     add("random_baseline", tokenizer, f"{dataset}/{tokenizer}/{seed}")
         for suite in dict.fromkeys(c.model.suite for c in self.retrieval):
@@ -169,9 +174,8 @@ class Grid:
         """Rows of a tokenizer's random baseline: as the study says, or of the widest vocabulary among its models."""
         if tokenizer in (said := self.study.retrieval.random_baseline.rows):
             return said[tokenizer]
-        suites = {self.suites[m.suite].name: self.suites[m.suite] for m in self.models}
-        sizes = [size for s in suites.values() if s.tokenizer == tokenizer for size in s.sizes.values()]
-        return max(size.vocabulary_rows for size in sizes)
+        suites = [suite for name in self.suite_names if (suite := self.suites[name]).tokenizer == tokenizer]
+        return max(size.vocabulary_rows for suite in suites for size in suite.sizes.values())
 
     @cached_property
     def suite_names(self) -> list[str]:
@@ -214,7 +218,7 @@ def build(study: Study, suites: dict[str, Suite]) -> Grid:
 def require_tokenizers(grid: Grid) -> None:
     """ConfigError where the study says the random baseline's rows for a tokenizer that none of its models has."""
     retrieval = grid.study.retrieval
-    known = sorted({grid.suites[c.model.suite].tokenizer for c in grid.retrieval})
+    known = sorted(grid.scored_tokenizers)
     for name in retrieval.random_baseline.rows if retrieval and retrieval.random_baseline else ():
         if name not in known:
             raise ConfigError(
