@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import spearmanr
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
@@ -147,8 +146,20 @@ def score(pairs: CountedPairs, table: np.ndarray) -> dict[str, Any]:
         return row | {"reason": "the table holds values that are not finite"}
     if len(set(cosines)) < 2 or len(set(human)) < 2:
         return row | {"reason": "fewer than two different similarities"}
-    spearman = float(spearmanr(cosines, human).statistic)
+    spearman = rank_correlation(cosines, human)
     return row | {"spearman": spearman, "stderr": standard_error(spearman, len(human))}
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's: Pearson's of ranks, equal values sharing the mean of theirs; both (n,), and not constant."""
+    centred = [ranks(values) - (len(values) + 1) / 2 for values in (first, second)]
+    return float(np.dot(*centred) / np.sqrt(np.prod([np.dot(each, each) for each in centred])))
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """The rank of each value from 1 on, equal ones the mean of theirs, (n,)."""
+    _, which, occurs = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(occurs) - (occurs - 1) / 2)[which]
 
 
 def standard_error(spearman: float, pairs: int) -> float | None:

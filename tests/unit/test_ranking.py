@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from lmshape.numerics import random_tables, ranking
 from lmshape.numerics.random_tables import DrawnRows, RandomColumns
 from lmshape.numerics.ranking import RetrievalError, bfloat16, largest, search
+from lmshape.numerics.threads import allowed
 
 RNG = np.random.default_rng(0)
 
@@ -247,4 +248,4 @@ def test_equal_rows_are_grouped_by_the_first():
 def test_what_a_shell_says_of_threads_is_a_number_or_nothing(monkeypatch, said, threads):
     monkeypatch.setattr("os.cpu_count", lambda: 5)
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    assert ranking.allowed_threads() == threads
+    assert allowed() == threads

@@ -2,6 +2,9 @@ import numpy as np
 import pytest
 import word_tokenizer
 from counted import matrix
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from lmshape import word_similarity
 from lmshape.errors import LmshapeError
@@ -191,3 +194,14 @@ def test_a_file_that_is_nowhere_is_refused():
 def test_the_published_sets_are_found_in_gensims_test_data(name, pairs):
     pytest.importorskip("gensim")
     assert len(word_similarity.read(word_similarity.find(name))) == pairs
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([-1.5, 0.0, 0.25, 1e9]), st.integers(0, 6)), min_size=2, max_size=40)
+)
+def test_a_rank_correlation_is_scipys(pairs):
+    """Equal values among them; of a constant side there is none."""
+    first, second = map(np.array, zip(*pairs, strict=True))
+    assume(len(set(first)) > 1 and len(set(second)) > 1)
+    found = word_similarity.rank_correlation(first.astype(np.float32), second.astype(float))
+    assert found == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)

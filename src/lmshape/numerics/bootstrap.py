@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import stdtrit
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,8 @@ def resampled_differences(each: np.ndarray, resamples: int, seed: int = 0) -> np
     normally where Student's t is due; they are made wider by both. The degrees of freedom are those of the queries
     that differ at all: of a few among many that do not, the zeros do not tell how far they go.
     """
+    from scipy.special import stdtrit  # which a standard error does without
+
     queries, mean = len(each), each.mean(axis=0)
     differing = np.maximum(np.count_nonzero(each, axis=0), 2)
     wider = stdtrit(differing - 1, 0.975) / NormalDist().inv_cdf(0.975) * np.sqrt(queries / (queries - 1))

@@ -12,17 +12,22 @@ matrix multiplication (Numerical Algorithms 59, 2012).
 
 import numpy as np
 
+from lmshape.numerics import threads
+
 BITS = 26  # of a length in its unit: half of what a float64 holds
-BLOCK = 256  # vectors rounded at once, which stay in the processor's cache
+BLOCK = 128  # vectors rounded at once, which stay in the processor's cache
 
 
 def rounded(vectors: np.ndarray) -> np.ndarray:
     """`vectors` (n, d), each rounded to multiples of its own unit, as float64; what is not finite stays so."""
     whole = np.empty(vectors.shape)
-    for first in range(0, len(vectors), BLOCK):
+
+    def fill(first: int) -> None:
         block = whole[first : first + BLOCK]
         block[...] = vectors[first : first + BLOCK]
         round_rows(block)
+
+    threads.each(fill, range(0, len(vectors), BLOCK))
     return whole
 
 

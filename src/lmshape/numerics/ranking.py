@@ -8,9 +8,7 @@ processor: a mean adds up rows in the order of their tokens, and products are ex
 """
 
 import math
-import os
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -21,7 +19,7 @@ from scipy.sparse import csc_array, csr_array
 
 from lmshape.errors import LmshapeError
 from lmshape.inputs.tokens import Counts
-from lmshape.numerics import exact
+from lmshape.numerics import exact, threads
 from lmshape.numerics.ablation import Panel
 from lmshape.numerics.random_tables import DrawnRows
 
@@ -30,7 +28,7 @@ Precision = Literal["float32", "published"]
 Rows = np.ndarray | DrawnRows  # a panel whose rows can be added up
 
 MEMORY = 512 * 2**20  # bytes of document vectors and scores at once
-PIECE = 4 * 2**20  # bytes of sums that scipy makes at once, which stay in the cache
+PIECE = 2**20  # bytes of sums that scipy makes at once, which stay in the cache
 ROUNDED = 256  # rows rounded at once
 TILE = 512  # columns whose products are added up at once
 
@@ -233,23 +231,15 @@ def product(counts: csr_array, table: np.ndarray) -> np.ndarray:
     By column of `counts`, so that a piece reads each row of the table once and in order, and adds up each text's rows
     in the order of their tokens: no sum depends on pieces or threads.
     """
-    threads = allowed_threads()
     sums = np.empty((counts.shape[0], table.shape[1]), np.float32)
-    pieces = max(threads, math.ceil(sums.nbytes / PIECE))
+    pieces = threads.allowed() * max(1, math.ceil(sums.nbytes / (threads.allowed() * PIECE)))
     cuts = np.linspace(0, counts.shape[0], pieces + 1).astype(int)
 
     def fill(part: slice) -> None:
         sums[part] = csc_array(counts[part]) @ table
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, (slice(*cut) for cut in pairwise(cuts))))
+    threads.each(fill, (slice(*cut) for cut in pairwise(cuts)))
     return sums
-
-
-def allowed_threads() -> int:
-    """As many as OMP_NUM_THREADS begins with ("4,2" is 4), or one a processor where it says no number above 0."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return (int(first) if first.isdecimal() else 0) or os.cpu_count() or 1
 
 
 def bfloat16(values: np.ndarray) -> np.ndarray:
