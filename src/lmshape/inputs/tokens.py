@@ -18,8 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from lmshape.errors import reported_as
-from lmshape.files import writing
-from lmshape.inputs import tokenizer_files
+from lmshape.inputs import array_files, tokenizer_files
 from lmshape.inputs.datasets import Dataset
 from lmshape.inputs.tokenizer_loading import TokenizerError, known_words, load_tokenizer, unknown_ids
 
@@ -195,21 +194,20 @@ def batches(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def save(counts: Counts, path: str | Path) -> None:
-    """Write counts as .npz, whole or not at all."""
+    """Write counts as .npz that can be mapped into memory, whole or not at all."""
     about = {name: getattr(counts, name) for name in _ABOUT}
     arrays = {"about": np.array(json.dumps(about))}
     arrays |= sparse_parts("documents", counts.documents) | sparse_parts("queries", counts.queries)
     arrays |= {name: as_json(getattr(counts, name)) for name in _IDS}
-    with writing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    array_files.save(arrays, path)
 
 
 def load(path: str | Path) -> Counts:
-    """Read what `save` wrote."""
-    with np.load(path) as arrays:
-        sides = {side: sparse_whole(side, arrays) for side in ("documents", "queries")}
-        ids = {name: json.loads(arrays[name].tobytes()) for name in _IDS}
-        return Counts(**sides, **ids, **json.loads(str(arrays["about"])))
+    """What `save` wrote, mapped into memory."""
+    arrays = array_files.load(path)
+    sides = {side: sparse_whole(side, arrays) for side in ("documents", "queries")}
+    ids = {name: json.loads(arrays[name].tobytes()) for name in _IDS}
+    return Counts(**sides, **ids, **json.loads(str(arrays["about"])))
 
 
 def as_json(ids: list[str]) -> np.ndarray:

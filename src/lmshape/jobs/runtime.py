@@ -25,7 +25,7 @@ def scoring_minutes(documents: int, queries: int, counts: float, width: int) -> 
     """Scoring a table of `width` on so many documents and judged queries, whose counts are a file of `counts` MB.
 
     In a minute the core took 2e12 pairs of query and document through one column of a table, or summed that column
-    by 250 GB of counts, which it does in each pass. What does not depend on the width is as 200 columns more.
+    by 1,200 GB of counts, which it does in each pass. What does not depend on the width is as 200 columns more.
     """
     passes = ceil(queries / SEARCHED)
-    return (width + 200) * (documents * queries / 7e11 + passes * counts / 80_000)
+    return (width + 200) * (documents * queries / 7e11 + passes * counts / 400_000)

@@ -24,12 +24,14 @@ from scipy.sparse import csc_array, csr_array
 
 from lmshape.errors import LmshapeError
 from lmshape.files import writing
+from lmshape.numerics import threads
 
 if TYPE_CHECKING:
     import torch
 
 BLOCK = 4096  # rows drawn at once: 112 MiB at 14,336 columns; a multiple of 16
 TILE = 512  # columns that lie together in a file, and are turned to float32 at once
+PIECE = 2**20  # bytes of sums that scipy makes at once, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -151,17 +153,24 @@ class DrawnRows:
         """
         start, stop = self.columns.start, self.columns.stop
         sums = np.zeros((counts.shape[0], stop - start), np.float32)
-        by_token = csc_array(counts)
+        step = PIECE // (4 * min(stop - start, TILE))
+        texts = [slice(first, first + step) for first in range(0, counts.shape[0], step)]
+        by_token = [csc_array(counts[some]) for some in texts]
         cuts = np.searchsorted(self.tokens, range(0, self.columns.rows, self.columns.step))
         blocks = [
-            (places, by_token[:, tokens])
+            (places, [piece[:, tokens] for piece in by_token])
             for tokens, places in zip(np.split(self.tokens, cuts), np.split(self.places, cuts), strict=True)
             if len(tokens)
         ]
         for first, tile in self.tiles():
             low, high = max(first, start), min(first + tile.shape[1], stop)
-            for places, of_block in blocks:
+            for places, pieces in blocks:
                 # a bfloat16 is the upper half of the same number in float32
-                numbers = tile[places, low - first : high - first].astype(np.uint32) << 16
-                sums[:, low - start : high - start] += of_block @ numbers.view(np.float32)
+                bits = tile[places, low - first : high - first].astype(np.uint32) << 16
+                part, numbers = sums[:, low - start : high - start], bits.view(np.float32)
+
+                def add(number: int, part=part, numbers=numbers, pieces=pieces) -> None:
+                    part[texts[number]] += pieces[number] @ numbers
+
+                threads.each(add, range(len(texts)))
         return sums

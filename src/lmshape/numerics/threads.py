@@ -14,5 +14,9 @@ def allowed() -> int:
 
 def each(work: Callable[[Any], None], pieces: Iterable[Any]) -> None:
     """Do the work on every piece."""
-    with ThreadPoolExecutor(allowed()) as pool:
-        list(pool.map(work, pieces))
+    if (threads := allowed()) == 1:
+        for piece in pieces:
+            work(piece)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, pieces))
