@@ -1,9 +1,9 @@
 """Sixty combinations through the workflow, from counted tokens to the finished table, on two cores.
 
-Five tables of 50,304 x 1,024, four ablations and three seeds, on 5,000 documents of about 200 tokens. The peer is a loop
-over the same combinations in one warm process: sentence-transformers' mean pooling with mteb, over tables that are
-ablated and drawn before the clock starts. It is measured table by table for as many seconds as the first argument says
-(900), and scaled to all tables; `peer_combinations` says how many it was. `difference` is that of nDCG@10.
+Five tables of 50,304 x 1,024, four ablations and three seeds, on 5,000 documents of about 200 tokens. The peer is a
+loop over the same combinations in one warm process: sentence-transformers' mean pooling with mteb, over tables that
+are ablated and drawn before the clock starts. It is measured table by table for as many seconds as the first argument
+says (900), and scaled to all tables; `peer_combinations` says how many it was. `difference` is that of nDCG@10.
 
 The workflow's CPU time is parted: `imports_share` is what Python, Snakemake's preamble and the imports of a job's
 script take, measured once and taken for each job; `scripts_share` the rest of the jobs' scripts, drawing and scoring;
@@ -28,7 +28,7 @@ import yaml
 from retrieval import ROWS, WIDTH, synthetic
 from safetensors.numpy import save_file
 
-from lmshape.inputs import datasets, tokens
+from lmshape.inputs import datasets
 from lmshape.numerics import ablation
 from lmshape.study.ablation_names import Ablation
 

@@ -5,11 +5,15 @@ an error if parsing or the dry run takes longer than a user should wait, or if p
 
 A small job is one of `retrieve` in the study of the tests: a table of 300 rows and 16 columns on seventy short texts.
 `script_seconds_per_job` is its script from the start of Python to its end, nearly all of it imports;
-`overhead_seconds_per_job` is what Snakemake adds before and after. `main_seconds_per_job` is the CPU time of
+`overhead_seconds_per_job` is what Snakemake adds before and after. `cpu_seconds_of_parts` is what each part of such a
+script takes of a processor, in a process of its own: they are what any job of `retrieve` takes beside scoring, which
+is one of them. `main_seconds_per_job` is the CPU time of
 Snakemake's own process for every job of a bare Snakefile, at 300 and at 3,000 jobs: it must not grow with the jobs
 done, nor be more than a twentieth of what small jobs take. `unmended` is without `lmshape.jobs.scheduler`.
 """
 
+import json
+import os
 import re
 import resource
 import subprocess
@@ -52,6 +56,34 @@ rule make:
     output: "made/{group}/{number}"
     shell: "touch {output}"
 """
+PARTS = """
+import json, os, sys, time
+marks = [("interpreter", time.process_time())]
+def mark(part):
+    marks.append((part, time.process_time()))
+from snakemake import script
+mark("preamble")
+from lmshape.jobs import job
+import polars as pl
+from lmshape import results, retrieval
+from lmshape.inputs import checkpoints, datasets, tokens
+from lmshape.numerics.ablation import ablate
+mark("imports")
+folder = "results/small"
+judgements = datasets.read_judgements(f"{folder}/datasets/topics")
+counts = tokens.load(f"{folder}/counts/topics/grown.npz")
+table = checkpoints.load(f"{folder}/embeddings/grown/s/step2/input.safetensors")
+mark("reading")
+panels = ablate(job.function("numerics.ablation.original"), "original", table, counts.vocabulary)
+scores = retrieval.score(counts, panels, judgements.qrels, "float32", judgements.drop_self)
+mark("scoring")
+rows = retrieval.rows(scores, 1000)
+mark("bootstrap")
+results.save_rows(rows, {"suite": "grown"}, "rows.parquet")
+results.write(pl.DataFrame({"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}), "queries.parquet")
+mark("writing")
+print(json.dumps({part: after - before for (part, after), (_, before) in zip(marks, [("", 0.0), *marks])}))
+"""
 TOLD = """
 import threading, time
 onsuccess: print("main:", time.process_time(), threading.active_count(), flush=True)
@@ -87,6 +119,14 @@ def small_jobs(folder: Path) -> tuple[float, float]:
     measured = (folder / "results/small/benchmarks/retrieve").rglob("*.tsv")
     script = [pl.read_csv(path, separator="\t")["s"].item() for path in measured]
     return sum(script) / len(script), (seconds - idle - sum(script)) / len(script)
+
+
+def parts(folder: Path) -> dict[str, float]:
+    """Seconds of CPU of each part of a small job's script, in the folder of the study: of the quickest of a few."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    command = [sys.executable, "-c", PARTS]
+    ended = (subprocess.run(command, cwd=folder, env=environment, capture_output=True) for _ in range(5))
+    return min((json.loads(each.stdout) for each in ended), key=lambda found: sum(found.values()))
 
 
 def bare(folder: Path, jobs: int, more: str = "") -> Path:
@@ -127,6 +167,7 @@ def main(folder: Path) -> None:
         raise SystemExit(f"the study has {jobs['retrieve']} combinations, fewer than {COMBINATIONS}")
     peer, _ = snakemake(bare(folder / "bare", jobs["total"]), "--dry-run", "--quiet", "rules")
     script, overhead = small_jobs(folder / "small")
+    of_parts = {part: float(f"{seconds:.2g}") for part, seconds in parts(folder / "small").items()}
     own = {count: main_process(folder, count) for count in JOBS}
     chained = main_process(folder, JOBS[0], mended=False)
     share = own[JOBS[-1]]["seconds"] / (own[JOBS[-1]]["seconds"] + script)
@@ -142,6 +183,7 @@ def main(folder: Path) -> None:
         parse_seconds=parse,
         script_seconds_per_job=script,
         overhead_seconds_per_job=overhead,
+        cpu_seconds_of_parts=of_parts,
         main_seconds_per_job={count: each["seconds"] for count, each in own.items()},
         main_threads={count: each["threads"] for count, each in own.items()},
         main_share=share,
