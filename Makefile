@@ -1,5 +1,6 @@
 # make demo      run the embedded study and say where its report is
-# make test      run the tests
+# make test      run the tests, and the embedded study for them
+# make check     for the daily change: the quick unit tests, and whether the study can be planned
 # make install   make .venv from the lock files, which both do first if it is not there or they changed
 # Another Python than python3:  make PYTHON=python3.12 demo
 
@@ -16,7 +17,7 @@ PIP = $(BIN)/python -m pip install --quiet --no-user --target= --prefix="$(CURDI
 
 OLD = sys.version_info < (3, 11) and "lmshape needs Python 3.11 or later, and $(PYTHON) is %d.%d" % sys.version_info[:2]
 
-.PHONY: demo test install
+.PHONY: demo test check install
 
 demo: $(INSTALLED)
 	$(BIN)/snakemake --profile profiles/local
@@ -25,6 +26,11 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/ruff check --quiet .
 	PYTHONUTF8=1 $(BIN)/python -m pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff check --quiet .
+	OMP_NUM_THREADS=1 PYTHONUTF8=1 $(BIN)/python -m pytest -m "not slow" tests/unit
+	$(BIN)/snakemake --dry-run --quiet all
 
 install: $(INSTALLED)
 

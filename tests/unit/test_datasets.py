@@ -393,6 +393,7 @@ def test_a_split_that_a_task_lacks_is_refused_with_those_it_has_before_anything_
     assert not hasattr(task, "dataset")
 
 
+@pytest.mark.slow
 def test_the_job_exports_the_split_of_the_study(tmp_path):
     with pytest.raises(
         AssertionError, match="LEMBNeedleRetrieval has no split test; it has test_256, test_512"

@@ -135,6 +135,7 @@ def test_a_table_file_becomes_a_model_under_an_ablation(folder, tmp_path):
     assert short.mteb_model_meta.max_tokens == 1
 
 
+@pytest.mark.slow
 def test_trap_31_the_name_and_revision_by_which_mteb_keeps_results_tell_every_combination_apart(
     folder, tmp_path
 ):

@@ -104,6 +104,7 @@ def run(code: str, **environment: str) -> str:
     return ended.stdout
 
 
+@pytest.mark.slow
 def test_trap_9_data_is_fetched_once_and_read_without_a_network(tmp_path):
     pairs = [{"sentence1": "a", "sentence2": "b", "score": score} for score in (1, 2, 3)]
     (tmp_path / "served").mkdir()

@@ -171,6 +171,7 @@ def test_what_is_no_installed_package_is_named_with_the_key_that_lists_it(name):
         documentation.build([name], 10)
 
 
+@pytest.mark.slow
 def test_real_packages_give_thousands_of_documents_and_graded_judgements():
     dataset = documentation.build(["numpy", "networkx", "polars"], 250)
     assert len(dataset.documents) >= 2000 and len(dataset.queries) == 250

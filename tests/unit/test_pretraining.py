@@ -110,6 +110,7 @@ def test_the_parameters_of_a_suite_are_those_of_the_model_that_is_built(model_ty
     assert settings.parameters(size) == model.num_parameters()
 
 
+@pytest.mark.slow
 def test_equal_texts_give_equal_vocabularies_in_every_process():
     """Ties must not be broken by an order that changes from run to run."""
     program = """

