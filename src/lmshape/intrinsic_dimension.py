@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from lmshape.models.hidden_states import Cell, HiddenStates
+from lmshape.numerics import threads
 from lmshape.numerics.neighbors import distinct, nearest_distances, nearest_within, pooled
 from lmshape.numerics.vectors import Unmeasurable, as_float64
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, MADA, MOM, NEIGHBORS
@@ -211,12 +213,13 @@ def rows_of(
     all batches. What cannot be estimated is null, with the reason.
     """
     settings = [(name, f) for name in estimators for f in (fractions if name == "twonn" else [None])]
-    found = []
-    for cells in states.by_layer():
+
+    def of_layer(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         graphs = _graphs(cells, estimators, neighbors)
-        found += [row for cell, of_cell in zip(cells, graphs, strict=True)
-                  for row in _rows(cell, of_cell, estimators, settings, neighbors)]  # fmt: skip
-    return found
+        return [row for cell, of_cell in zip(cells, graphs, strict=True)
+                for row in _rows(cell, of_cell, estimators, settings, neighbors)]  # fmt: skip
+
+    return list(chain.from_iterable(threads.each(of_layer, states.by_layer())))
 
 
 @dataclass

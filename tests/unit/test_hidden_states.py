@@ -265,14 +265,25 @@ def test_trap_25_a_layer_of_equal_vectors_is_null_with_a_reason_and_leaves_the_o
 
 
 def test_trap_25_fewer_vectors_than_a_batch_are_null_with_a_reason(tmp_path):
+    shortest = {"all": 150, "without_first": 136}
     for row in sum(rows_of(random_states(tmp_path, tokens=150)).values(), []):
         assert row["mean"] is row["by_batch"] is None and row["batches"] == 0
-        assert (
-            "0 of 3 batches have batch_size 200 vectors, and the shortest has 136: the texts are too short"
-            if row["positions"] == "without_first"
-            else "0 of 3 batches have batch_size 200 vectors, and the shortest has 150: the texts are too short"
-            in row["reason"]
-        )
+        has = f"0 of 3 batches have batch_size 200 vectors, and the shortest has {shortest[row['positions']]}"
+        assert f"{has}: the texts are too short" in row["reason"]
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_layers_are_in_order_and_the_same_however_many_are_estimated_at_once(tmp_path, monkeypatch, threads):
+    found = random_states(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    rows = intrinsic_dimension.rows(found, ["mada"], [])
+    assert [(row["layer"], row["positions"]) for row in rows] == [
+        (layer, positions) for layer in range(4) for positions in ("all", "without_first")
+    ]
+    for row in rows:
+        batches = [found.vectors("encoder", row["layer"], row["positions"], batch) for batch in range(3)]
+        alone = [intrinsic_dimension.estimate(batch, "mada")["mada"] for batch in batches]
+        assert row["by_batch"] == pytest.approx(alone, rel=1e-9)
 
 
 def test_trap_25_fewer_different_vectors_than_neighbours_fail_only_the_estimators_that_need_them(tmp_path):

@@ -5,11 +5,19 @@ import pytest
 import torch
 from scipy.spatial.distance import cdist
 
+from lmshape.jobs.memory import distances_mb
 from lmshape.numerics import neighbors
 from lmshape.numerics.neighbors import distinct, nearest_distances, nearest_within, pooled
 from lmshape.numerics.vectors import Unmeasurable
 
 BOTH = pytest.mark.parametrize("convert", [np.asarray, torch.as_tensor], ids=["numpy", "torch"])
+BLOCKS = pytest.mark.parametrize("block", [100, 1000, 2**20])
+KEPT = pytest.mark.parametrize("kept", [0, 2**26], ids=["block by block", "all pairs kept"])
+
+
+def cut(monkeypatch, block, kept):
+    monkeypatch.setattr(neighbors, "BLOCK", block)
+    monkeypatch.setattr(neighbors, "KEPT", kept)
 
 
 def one_by_one(X, k):
@@ -20,9 +28,10 @@ def one_by_one(X, k):
 
 
 @BOTH
-@pytest.mark.parametrize("block", [100, 2**20])
-def test_distances_are_those_measured_one_by_one_however_blocks_are_cut(convert, block, monkeypatch):
-    monkeypatch.setattr(neighbors, "BLOCK", block)
+@BLOCKS
+@KEPT
+def test_distances_are_those_measured_one_by_one_however_blocks_are_cut(convert, block, kept, monkeypatch):
+    cut(monkeypatch, block, kept)
     X = np.random.default_rng(0).standard_normal((150, 12))
     np.testing.assert_allclose(nearest_distances(convert(X), 20), one_by_one(X, 20), rtol=1e-9)
 
@@ -102,12 +111,15 @@ def hard(name):
 
 
 @BOTH
-@pytest.mark.parametrize("block", [1000, 2**20])
+@BLOCKS
+@KEPT
 @pytest.mark.parametrize(
     "name", ["a large mean", "massive rows", "twins in different sets", "equal distances", "tiny"]
 )
-def test_one_search_gives_several_sets_the_neighbours_that_each_has_alone(name, block, convert, monkeypatch):
-    monkeypatch.setattr(neighbors, "BLOCK", block)
+def test_one_search_gives_several_sets_the_neighbours_that_each_has_alone(
+    name, block, kept, convert, monkeypatch
+):
+    cut(monkeypatch, block, kept)
     X = hard(name)
     sets = [np.arange(240), np.arange(3, 240), np.arange(0, 240, 2), np.array([0, 17, 200, 239])]
     for members, found in zip(sets, nearest_within(convert(X), 9, sets), strict=True):
@@ -119,3 +131,8 @@ def test_pooled_sets_share_the_rows_that_they_have_in_common():
     rows, places = pooled([first, second])
     assert rows.tolist() == [[1, 0], [2, 0], [3, 0]]
     assert [each.tolist() for each in places] == [[0, 1], [1, 2]]
+
+
+def test_memory_is_asked_for_as_many_distances_as_are_kept():
+    kept = int(neighbors.KEPT**0.5)
+    assert distances_mb(kept - 1) < distances_mb(kept) == distances_mb(2 * kept) == 8 * neighbors.KEPT / 1e6

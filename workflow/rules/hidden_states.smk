@@ -5,6 +5,8 @@ Writes <results>/hidden_states/{suite}/{size}/{checkpoint} (temporary: a sample 
 <results>/anisotropy/{suite}/{size}/{checkpoint}.parquet and <results>/intrinsic_dimension/{suite}/{size}/{checkpoint}.parquet.
 """
 
+from lmshape.jobs.memory import distances_mb
+
 
 def host_memory(wildcards, attempt):
     """MB for a job that runs a model: its weights once, in the precision that they are run in, and some room.
@@ -21,11 +23,14 @@ def running_time(wildcards, attempt):
     return int((60 + model_parameters(wildcards) / 50) * attempt)
 
 
-def measuring_memory(wildcards, attempt):
-    """MB for a measure: the vectors of one layer, with some of their file, and one batch in float64 ten times."""
+def measuring_memory(wildcards, threads, attempt):
+    """MB for a measure: for each thread the vectors of one layer, with some of their file, one batch in float64 ten
+    times and the distances of its vectors.
+    """
     settings = STUDY.hidden_states
     batch = settings.batch_size * size_of(wildcards).width / 1e6
-    return int((1500 + (5 * settings.batches + 80) * batch) * attempt)
+    layer = (5 * settings.batches + 80) * batch + distances_mb(1.1 * settings.batch_size)
+    return int((1300 + threads * layer) * attempt)
 
 
 def measuring_time(wildcards, attempt):

@@ -29,3 +29,8 @@ def counting_mb(text: float) -> float:
 def drawn_mb(rows: int, width: int) -> int:
     """On disk, not in memory: what is drawn of a random table, two bytes a number."""
     return round(2 * rows * width / 1e6)
+
+
+def distances_mb(vectors: int) -> float:
+    """The distances of all pairs of so many vectors, in float64: what `lmshape.numerics.neighbors` keeps of them."""
+    return min(8 * vectors**2, 2**29) / 1e6

@@ -1,6 +1,6 @@
 """Distances of every vector to its nearest neighbours, exact, in blocked matrix products."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,8 @@ from array_api_compat import array_namespace, device, is_numpy_array, to_device
 
 from lmshape.numerics.vectors import Unmeasurable
 
-BLOCK = 2**20  # distances held at a time: 8 MiB, which stay in the cache
+BLOCK = 2**20  # distances looked at a time: 8 MiB, which stay in the cache
+KEPT = 2**26  # distances kept at most: 512 MiB, those of 8,192 vectors
 ACCURACY = 1e-9  # relative error allowed to a squared distance
 ROUNDING = 2.0**-53  # of one float64 operation
 
@@ -64,37 +65,53 @@ def nearest_within(X: Any, k: int, sets: Sequence[np.ndarray]) -> list[np.ndarra
     |a|^2 (centring makes that rare; any centre will do). Every pair so close is measured again by subtraction. Then
     all distances of a row are accurate, so are its smallest ones, and so are those to the rows of any set.
     """
-    n, d = X.shape
+    d = X.shape[1]
     xp = array_namespace(X)
     Y = X - xp.mean(X, axis=0)
-    squares = xp.sum(Y * Y, axis=1)[:, None]
-    ones = xp.ones_like(squares)
-    left = xp.concat([-2 * Y, squares, ones], axis=1)
-    right = xp.concat([Y, ones, squares], axis=1)  # left_i . right_j is the squared distance of i and j
-    limits = squares * (6 * (d + 2) * ROUNDING / ACCURACY)
+    squares = xp.sum(Y * Y, axis=1)
+    limits = squares[:, None] * (6 * (d + 2) * ROUNDING / ACCURACY)
+    outside = [np.setdiff1d(np.arange(X.shape[0]), members) for members in sets]
     found: list[list[np.ndarray]] = [[] for _ in sets]
-    height = max(1, BLOCK // n)
-    for start in range(0, n, height):
-        rows = slice(start, start + height)
-        block = left[rows] @ right.T  # (rows, n)
-        _measure_close(block, X, limits[rows], start)
-        for members, distances in zip(sets, found, strict=True):
-            first, last = np.searchsorted(members, (start, start + height))
+    for start, block in _squared(Y, squares[:, None]):
+        end = start + block.shape[0]
+        _measure_close(block, X, limits[start:end], start)
+        for members, others, distances in zip(sets, outside, found, strict=True):
+            first, last = np.searchsorted(members, (start, end))
             if first < last:
-                inside = _within(block, members[first:last] - start, members)
+                inside = _within(block, members[first:last] - start, others)
                 nearest = _smallest(inside, min(k, len(members) - 1))
                 distances.append(np.sqrt(np.asarray(to_device(nearest, "cpu"))))
     return [np.concatenate(distances) for distances in found]
 
 
-def _within(block: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
-    """Those rows and columns of `block`, itself where they are all of them."""
-    if (len(rows), len(columns)) == tuple(block.shape):
-        return block
+def _squared(Y: Any, squares: Any) -> Iterator[tuple[int, Any]]:
+    """(first row, (rows, n) squared distances of some rows of `Y` (n, d) to all), block by block.
+
+    `squares` (n, 1) are the rows' squared lengths. Where KEPT has room for all pairs, the product is taken of each
+    once, and what is below the diagonal is what was found above it.
+    """
+    n, xp = Y.shape[0], array_namespace(Y)
+    ones = xp.ones_like(squares)
+    left = xp.concat([-2 * Y, squares, ones], axis=1)
+    right = xp.concat([Y, ones, squares], axis=1).T  # left_i . right_j is the squared distance of i and j
+    whole = xp.empty((n, n), dtype=Y.dtype, device=device(Y)) if n * n <= KEPT else None
+    height = max(1, BLOCK // n)
+    for start in range(0, n, height):
+        end = min(start + height, n)
+        if whole is None:
+            yield start, left[start:end] @ right
+        else:
+            whole[start:end, start:] = left[start:end] @ right[:, start:]
+            whole[end:, start:end] = whole[start:end, end:].T
+            yield start, whole[start:end]
+
+
+def _within(block: Any, rows: np.ndarray, others: np.ndarray) -> Any:
+    """A copy of those rows of `block`, in which the columns `others` are beyond reach."""
     xp, where = array_namespace(block), device(block)
-    return xp.take(
-        xp.take(block, xp.asarray(rows, device=where), axis=0), xp.asarray(columns, device=where), axis=1
-    )
+    inside = xp.take(block, xp.asarray(rows, device=where), axis=0)
+    inside[:, xp.asarray(others, device=where)] = xp.inf
+    return inside
 
 
 def _measure_close(block: Any, X: Any, limits: Any, start: int) -> None:
@@ -115,7 +132,8 @@ def _measure_close(block: Any, X: Any, limits: Any, start: int) -> None:
 
 
 def _smallest(block: Any, k: int) -> Any:
-    """The `k` smallest of each row, ascending."""
+    """The `k` smallest of each row, ascending; the rest of `block` is in any order then."""
     if is_numpy_array(block):
-        return np.sort(np.partition(block, k - 1, axis=1)[:, :k], axis=1)
+        block.partition(k - 1, axis=1)
+        return np.sort(block[:, :k], axis=1)
     return block.topk(k, dim=1, largest=False).values  # the array standard has no partial sort
