@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from numbers import Integral
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from lmshape.models.hidden_states import Cell, HiddenStates
 from lmshape.numerics import threads
 from lmshape.numerics.neighbors import distinct, nearest_distances, nearest_within, pooled
-from lmshape.numerics.vectors import Unmeasurable, as_float64
+from lmshape.numerics.vectors import Unmeasurable, as_float64, measurable
 from lmshape.study.estimator_settings import FACCO, FRACTIONS, MADA, MOM, NEIGHBORS
 
 # of distances (n, k) to the nearest neighbours, and of a fraction (TwoNN) or as many neighbours as it looks at
@@ -235,19 +235,23 @@ def _graphs(cells: Sequence[Cell], names: Iterable[str], neighbors: Mapping[str,
     """The graphs of a layer's cells. They have most vectors in common, so a batch is searched once for all."""
     found = [_Graphs() for _ in cells]
     for batch in sorted(set().union(*(cell.whole for cell in cells))):
-        sets = []
+        sets, of_sets = [], []
         for cell, graphs in zip(cells, found, strict=True):
             if batch in cell.whole and not graphs.failure:
                 try:
-                    sets.append((graphs, as_float64(cell.read(batch))))
+                    measurable(cell.read(batch))
                 except Unmeasurable as error:
                     graphs.failure = cell.failure(error)
+                else:
+                    sets.append(cell.tokens[batch])
+                    of_sets.append(graphs)
         if sets:
-            rows, places = pooled([vectors for _, vectors in sets])
-            nearest = nearest_within(rows, _looked_at(names, neighbors), places)
-            for (graphs, vectors), distances in zip(sets, nearest, strict=True):
+            tokens = reduce(np.union1d, sets)
+            rows, places = pooled(cells[0].rows(tokens), [np.searchsorted(tokens, each) for each in sets])
+            nearest = nearest_within(as_float64(rows), _looked_at(names, neighbors), places)
+            for graphs, of_set, distances in zip(of_sets, sets, nearest, strict=True):
                 graphs.distances.append(distances)
-                graphs.dropped += len(vectors) - len(distances)
+                graphs.dropped += len(of_set) - len(distances)
     return found
 
 

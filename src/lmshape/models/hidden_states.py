@@ -143,11 +143,11 @@ class HiddenStates:
         self.texts: int | None = about["texts"]
         self.identity: dict[str, str | None] = about["identity"]
         self._layers: dict[str, int] = about["stacks"]
-        parts = np.split(np.load(self.folder / "positions.npy"), np.cumsum(about["tokens"])[:-1])
-        self._first = np.cumsum([0, *about["tokens"]])  # (batches + 1,) where each batch begins
+        at = np.load(self.folder / "positions.npy")
+        batches = np.split(np.arange(len(at)), np.cumsum(about["tokens"])[:-1])
         self._chosen = {  # of each batch, its tokens that are measured
-            "all": [np.arange(len(part))[: self.batch_size] for part in parts],
-            "without_first": [np.flatnonzero(part > 0)[: self.batch_size] for part in parts],
+            "all": [tokens[: self.batch_size] for tokens in batches],
+            "without_first": [tokens[at[tokens] > 0][: self.batch_size] for tokens in batches],
         }
 
     @property
@@ -163,8 +163,11 @@ class HiddenStates:
 
         n is the batch size, or less where the text was too short for it.
         """
-        rows = np.load(self.folder / f"{stack}.npy", mmap_mode="r")[layer]
-        return rows[self._first[batch] + self._chosen[positions][batch]]
+        return self._rows(stack, layer, self._chosen[positions][batch])
+
+    def _rows(self, stack: str, layer: int, tokens: np.ndarray) -> np.ndarray:
+        """Vectors of some tokens at a layer, (tokens, width) float32."""
+        return np.load(self.folder / f"{stack}.npy", mmap_mode="r")[layer][tokens]
 
     def shortages(self) -> list[str]:
         """What to say of positions that have not enough vectors for all batches."""
@@ -214,22 +217,27 @@ class HiddenStates:
             **self.identity,
         }
         place = f"{self.name}, {stack} layer {layer}, positions {positions}"
-        return Cell(columns, place, whole, short, partial(self.vectors, stack, layer, positions))
+        return Cell(columns, place, whole, short, self._chosen[positions], partial(self._rows, stack, layer))
 
 
 @dataclass(frozen=True)
 class Cell:
     """One (stack, layer, positions): the columns that say so, and its name in messages.
 
-    `whole` are the numbers of its batches, which `read` reads: nothing is, before a measure asks. `short` says why
-    they are fewer than asked for, if they are.
+    `whole` are the numbers of its batches, and `short` says why they are fewer than asked for, if they are. `tokens`
+    are those of each batch, whose vectors `rows` reads: nothing is, before a measure asks.
     """
 
     columns: dict[str, Any]
     place: str
     whole: list[int]
     short: str | None
-    read: Callable[[int], np.ndarray]
+    tokens: list[np.ndarray]
+    rows: Callable[[np.ndarray], np.ndarray]
+
+    def read(self, batch: int) -> np.ndarray:
+        """The vectors of a batch, (batch size, width) float32."""
+        return self.rows(self.tokens[batch])
 
     def batches(self) -> list[np.ndarray]:
         """The vectors of every batch, (batch size, width) float32."""

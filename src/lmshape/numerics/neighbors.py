@@ -1,6 +1,7 @@
 """Distances of every vector to its nearest neighbours, exact, in blocked matrix products."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,10 @@ def distinct(X: Any) -> tuple[Any, int]:
     return (X[first.tolist()] if repeated else X), repeated
 
 
-def pooled(sets: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The `distinct` rows of all `sets` (n, d) as one array, and where in it those of each set are, ascending."""
-    rows = np.concatenate(sets)
-    numbers = _numbers(rows)
-    ends = np.cumsum([len(each) for each in sets])[:-1]
-    return rows[_first_occurrences(numbers)], [np.unique(each) for each in np.split(numbers, ends)]
+def pooled(X: np.ndarray, sets: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The `distinct` rows of `X` (n, d), and where among them those of several sets of rows are, each ascending."""
+    numbers = _numbers(X)
+    return X[_first_occurrences(numbers)], [np.unique(numbers[members]) for members in sets]
 
 
 def _numbers(rows: np.ndarray) -> np.ndarray:
@@ -64,24 +63,36 @@ def nearest_within(X: Any, k: int, sets: Sequence[np.ndarray]) -> list[np.ndarra
     |b|^2 <= 2|a|^2 + 2r^2 at distance r, so the error is within ACCURACY of r^2 unless r^2 is a small part of
     |a|^2 (centring makes that rare; any centre will do). Every pair so close is measured again by subtraction. Then
     all distances of a row are accurate, so are its smallest ones, and so are those to the rows of any set.
+
+    The rows that all sets have in common are searched once; the nearest in a set are among these and its own.
     """
-    d = X.shape[1]
+    n, d = X.shape
     xp = array_namespace(X)
     Y = X - xp.mean(X, axis=0)
     squares = xp.sum(Y * Y, axis=1)
     limits = squares[:, None] * (6 * (d + 2) * ROUNDING / ACCURACY)
-    outside = [np.setdiff1d(np.arange(X.shape[0]), members) for members in sets]
+    common = reduce(np.intersect1d, sets)
+    others, *own = (_on(X, np.setdiff1d(some, common)) for some in (np.arange(n), *sets))
     found: list[list[np.ndarray]] = [[] for _ in sets]
     for start, block in _squared(Y, squares[:, None]):
         end = start + block.shape[0]
         _measure_close(block, X, limits[start:end], start)
-        for members, others, distances in zip(sets, outside, found, strict=True):
+        of_own = [xp.take(block, columns, axis=1) for columns in own]
+        block[:, others] = xp.inf
+        nearest = _smallest(block, min(k, len(common)))
+        for members, distances, candidates in zip(sets, found, of_own, strict=True):
             first, last = np.searchsorted(members, (start, end))
             if first < last:
-                inside = _within(block, members[first:last] - start, others)
-                nearest = _smallest(inside, min(k, len(members) - 1))
-                distances.append(np.sqrt(np.asarray(to_device(nearest, "cpu"))))
+                rows = _on(X, members[first:last] - start)
+                inside = xp.take(xp.concat([nearest, candidates], axis=1), rows, axis=0)
+                smallest = _smallest(inside, min(k, len(members) - 1))
+                distances.append(np.sqrt(np.asarray(to_device(smallest, "cpu"))))
     return [np.concatenate(distances) for distances in found]
+
+
+def _on(X: Any, places: np.ndarray) -> Any:
+    """Places as an array where `X` is."""
+    return array_namespace(X).asarray(places, device=device(X))
 
 
 def _squared(Y: Any, squares: Any) -> Iterator[tuple[int, Any]]:
@@ -106,14 +117,6 @@ def _squared(Y: Any, squares: Any) -> Iterator[tuple[int, Any]]:
             yield start, whole[start:end]
 
 
-def _within(block: Any, rows: np.ndarray, others: np.ndarray) -> Any:
-    """A copy of those rows of `block`, in which the columns `others` are beyond reach."""
-    xp, where = array_namespace(block), device(block)
-    inside = xp.take(block, xp.asarray(rows, device=where), axis=0)
-    inside[:, xp.asarray(others, device=where)] = xp.inf
-    return inside
-
-
 def _measure_close(block: Any, X: Any, limits: Any, start: int) -> None:
     """Replace, in place, the squared distances below the row's limit, and put a row's own beyond reach.
 
@@ -132,7 +135,9 @@ def _measure_close(block: Any, X: Any, limits: Any, start: int) -> None:
 
 
 def _smallest(block: Any, k: int) -> Any:
-    """The `k` smallest of each row, ascending; the rest of `block` is in any order then."""
+    """The `k` smallest of each row, ascending; `block` is in any order then."""
+    if k == 0:
+        return block[:, :0]
     if is_numpy_array(block):
         block.partition(k - 1, axis=1)
         return np.sort(block[:, :k], axis=1)
