@@ -28,8 +28,8 @@ try:
     )
     for width, scores in scored.items():
         rows += [{"width": width, **row} for row in retrieval.rows(scores, settings.bootstrap)]
-        by_width = {"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}
-        by_query.append(pl.DataFrame(by_width).select("query", pl.lit(width).alias("width"), "ndcg_at_10"))
+        by_width = pl.DataFrame(scores.by_query).select("query", pl.lit(width).alias("width"), "ndcg_at_10")
+        by_query.append(by_width)
 except retrieval.RetrievalError as error:  # such tables are nulls with their reason
     failed = retrieval.failed_rows(str(error))
     rows = [{"width": width, **row} for width in settings.widths for row in failed]

@@ -4,8 +4,6 @@ from lmshape.jobs import job
 
 job.start(snakemake)
 
-import polars as pl
-
 from lmshape import results, retrieval
 from lmshape.inputs import checkpoints, datasets, tokens
 from lmshape.numerics.ablation import AblationError, ablate
@@ -30,15 +28,13 @@ try:
     if given.baseline:
         rows, by_query = results.of_width(*given.baseline, columns["width"], retrieval.ROW)
     else:
-        function, known = job.function(settings.function), (counts.vocabulary, settings.size, columns["seed"])
-        panels = from_file(
-            ablate(function, names.ablation, checkpoints.load(given.table), *known), given.drawn
-        )
+        known = counts.vocabulary, settings.size, columns["seed"]
+        table = ablate(job.function(settings.function), names.ablation, checkpoints.load(given.table), *known)
+        panels = from_file(table, given.drawn)
         scores = retrieval.score(counts, panels, judgements.qrels, settings.precision, judgements.drop_self)
-        rows = retrieval.rows(scores, settings.bootstrap)
-        by_query = {"query": scores.query_ids, "ndcg_at_10": scores.values["ndcg_at_10"]}
+        rows, by_query = retrieval.rows(scores, settings.bootstrap), scores.by_query
 except (AblationError, retrieval.RetrievalError) as error:  # such a table is a null with its reason
-    rows, by_query = retrieval.failed_rows(str(error)), {"query": [], "ndcg_at_10": []}
+    rows, by_query = retrieval.failed_rows(str(error)), None
 
 results.save_rows(rows, columns, snakemake.output.rows)
-results.write(pl.DataFrame(by_query, {"query": str, "ndcg_at_10": float}), snakemake.output.queries)
+results.save_by_query(by_query, snakemake.output.queries)

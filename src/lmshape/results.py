@@ -1,6 +1,6 @@
 """What jobs write: rows as tidy tables, one per value; Parquet for programs and CSV for people."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +16,12 @@ def save_rows(rows: Sequence[dict], columns: dict, path: str | Path) -> None:
             f"{path}: a job must give at least one row (a null with its reason, if all else fails)"
         )
     write(pl.DataFrame([{**columns, **row} for row in rows], infer_schema_length=None), path)
+
+
+def save_by_query(scores: Mapping[str, Sequence] | None, path: str | Path) -> None:
+    """Write the score of every query, in columns; none where a table could not be scored."""
+    columns = {"query": pl.String, "ndcg_at_10": pl.Float64}
+    write(pl.DataFrame(scores or {}, schema=columns), path)
 
 
 def of_width(

@@ -43,6 +43,11 @@ class Scores:
     zero_documents: int
     zero_queries: int
 
+    @property
+    def by_query(self) -> dict[str, Any]:
+        """nDCG@10 of each query, in columns."""
+        return {"query": self.query_ids, "ndcg_at_10": self.values["ndcg_at_10"]}
+
 
 def score(
     counts: Counts,

@@ -38,7 +38,7 @@ def ablate(
 ) -> list[Panel]:
     """What `function` makes of `table` (rows, width) float32; `name` is what messages call it.
 
-    A tokenizer can have ids wider the table that no text uses: only what looks at all tokens is refused then.
+    A tokenizer can have ids beyond the table that no text uses: only what looks at all tokens is refused then.
     """
     given = {"size": size, "seed": seed, "vocabulary": vocabulary}
     needed = {name: given[name] for name in signature(function).parameters if name in given}
