@@ -8,4 +8,4 @@ from lmshape.files import writing
 from lmshape.inputs.tokenizer_loading import copy_tokenizer
 
 with writing(snakemake.output[0]) as folder:
-    copy_tokenizer(snakemake.input[0], folder)
+    copy_tokenizer(snakemake.params.path or snakemake.input[0], folder)

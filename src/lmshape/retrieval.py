@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, to_device
 
 from lmshape.inputs.tokens import Counts
 from lmshape.numerics import bootstrap, trec_measures
 from lmshape.numerics.ablation import Panel
 from lmshape.numerics.random_tables import RandomColumns, from_file
 from lmshape.numerics.ranking import Found, Precision, RetrievalError, search
+from lmshape.numerics.vectors import as_array
 from lmshape.study.ablation_names import RANDOM_WIDTH
 
 Qrels = Mapping[str, Mapping[str, int]]
@@ -51,20 +53,35 @@ class Scores:
 
 def score(
     counts: Counts,
-    panels: Sequence[Panel],
+    panels: Sequence[Panel] | Any,
     qrels: Qrels,
     precision: Precision = "float32",
     drop_self: bool = False,
 ) -> Scores:
-    """Score a table on a counted data set. The table is panels side by side (`lmshape.numerics.ablation.apply`).
+    """Score a table on a counted data set, in float32.
 
+    The table (rows, width) has a row for each token: an array or a tensor of any library, or several side by side
+    in a list (`lmshape.numerics.ablation.apply`).
     `precision="published"` rounds where the published study's code did: the table to bfloat16, and nothing else, as
     its library's pooling multiplied the rows of a text by a float32 mask.
     With `drop_self` a document whose id is the query's own is no answer to it (`lmshape.inputs.datasets.Dataset`).
     RetrievalError where a token has no row, a vector is not finite or no query is judged.
     """
+    panels = [as_panel(panel) for panel in (panels if isinstance(panels, list | tuple) else [panels])]
     width = sum(panel.shape[1] for panel in panels)
     return score_widths(counts, panels, [width], qrels, precision, drop_self)[width]
+
+
+def as_panel(table: Any) -> Panel:
+    """A table (rows, width) as `lmshape.numerics.ranking` takes it; RetrievalError for what is none."""
+    if isinstance(table, RandomColumns):
+        return table
+    table = as_array(table)
+    if table.ndim != 2:
+        shape = f"an array of shape {tuple(table.shape)}"
+        raise RetrievalError(f"{shape} is no table, which has a row for each token: (rows, width)")
+    xp = array_namespace(table)
+    return np.asarray(to_device(xp.astype(table, xp.float32, copy=False), "cpu"))
 
 
 def random_baseline(

@@ -244,7 +244,7 @@ def test_a_suite_without_a_selection_is_taken_as_it_is():
 @pytest.mark.parametrize(
     ("section", "key"),
     [
-        ({"text": {"corpus": {"source": "file", "path": "my {text}.txt"}}}, "text.corpus.file.path"),
+        ({"text": {"corpus": {"source": "file", "path": "my {text}.txt"}}}, "text.corpus.path"),
         (
             {"retrieval": RETRIEVAL | {"datasets": {"d": {"source": "folder", "path": "<x>/y"}}}},
             "retrieval.datasets.d",
@@ -262,7 +262,7 @@ def test_a_path_that_snakemake_would_not_take_as_it_is_is_refused_by_key(section
 
 def test_an_empty_path_is_refused_by_key():
     said = message({"text": {"corpus": {"source": "file", "path": ""}}})
-    assert "text.corpus.file.path: it is empty" in said
+    assert "text.corpus.path: it is empty" in said
 
 
 @pytest.mark.parametrize("path", ["a" * 300, "a\0b", "/proc/1/root/x"])

@@ -5,7 +5,9 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
+import torch
 from counted import counts, random_counts, random_qrels
 from scipy.sparse import csr_array
 
@@ -52,6 +54,28 @@ def test_every_measure_of_every_judged_query_is_kept():
     for values in scores.values.values():
         assert values.shape == (25,)
         assert 0 <= values.min() <= values.max() <= 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda: TABLE,
+        lambda: torch.from_numpy(TABLE),
+        lambda: [torch.from_numpy(TABLE).double().requires_grad_()],
+        lambda: (TABLE[:, :10], torch.from_numpy(TABLE[:, 10:])),
+        lambda: pl.DataFrame(TABLE),
+        lambda: [TABLE.tolist()],
+    ],
+    ids=["array", "tensor", "tensor that is trained", "panels of two libraries", "data frame", "lists"],
+)
+def test_a_table_is_any_array_with_a_row_for_each_token(given):
+    assert equal(score(SOME, given(), QRELS), score(SOME, [TABLE], QRELS))
+
+
+@pytest.mark.parametrize("given", [TABLE[0], TABLE.tolist(), [TABLE[None]]])
+def test_what_is_no_table_is_refused(given):
+    with pytest.raises(RetrievalError, match=r"is no table, which has a row for each token: \(rows, width\)"):
+        score(SOME, given, QRELS)
 
 
 def test_two_runs_are_identical():

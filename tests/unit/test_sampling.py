@@ -121,7 +121,7 @@ def test_fewer_texts_than_batches_are_refused_with_the_keys_to_change():
     """Stretches of one text would not show what texts differ by: the errors would be too small, without a word."""
     with pytest.raises(
         LmshapeError,
-        match=r"hidden_states.batches 2: .* are 1 texts of two tokens .*text.held_out.*one batch",
+        match=r"hidden_states.batches 2: .* of two tokens or more .* texts: 1\. .*text.held_out.*one batch",
     ):
         cut(IDS, np.array([0, 98, 98, 99, 99]), length=10, tokens=60, seed=0, batches=2)
     assert len(cut(IDS, np.array([0, 100]), length=10, tokens=60, seed=0).sequences) == 6

@@ -1,8 +1,10 @@
 """Tokenizers: trained here, or taken from a model of the suite that the suites' files name as their source.
 
-Reads <results>/text/pretraining.jsonl, <results>/models/{suite}/{size}/{checkpoint}, or the hub.
+Reads <results>/text/pretraining.jsonl, <results>/models/{suite}/{size}/{checkpoint}, files of the user's own, or the hub.
 Writes <results>/tokenizers/{tokenizer}, a folder that transformers reads.
 """
+
+from lmshape.inputs import local_models
 
 
 def tokenizer_pattern(*sources):
@@ -14,6 +16,20 @@ def tokenizer_pattern(*sources):
 def tokenizer_model(wildcards):
     """The model that a tokenizer is read from."""
     return GRID.tokenizers[wildcards.tokenizer]
+
+
+def own_path(wildcards):
+    """Where the model that a tokenizer is read from lies, if it is the user's own."""
+    model = tokenizer_model(wildcards)
+    suite = SUITES[model.suite]
+    return suite.path_of(model.size, model.step) if suite.source == "local" else None
+
+
+def tokenizer_inputs(wildcards):
+    """What a tokenizer is read from; of a model of the user's own no weights, which may change."""
+    if path := own_path(wildcards):
+        return local_models.tokenizer(Path(path))
+    return f"<results>/models/{tokenizer_model(wildcards)}"
 
 
 rule train_tokenizer:
@@ -45,7 +61,7 @@ rule train_tokenizer:
 
 rule copy_tokenizer:
     input:
-        lambda wildcards: f"<results>/models/{tokenizer_model(wildcards)}",
+        tokenizer_inputs,
     output:
         directory("<results>/tokenizers/{tokenizer}"),
     log:
@@ -61,6 +77,8 @@ rule copy_tokenizer:
     resources:
         mem_mb=more(1000),
         runtime=more(10),
+    params:
+        path=own_path,
     script:
         "../../scripts/copy_tokenizer.py"
 

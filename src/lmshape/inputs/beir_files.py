@@ -55,7 +55,8 @@ def _object(line: str, where: str) -> dict[str, Any]:
         record = json.loads(line, object_pairs_hook=json_files.once)
     except json.JSONDecodeError as error:
         raise DatasetError(
-            f"{where}: not JSON: {error.msg} at column {error.colno}; every line must be one object"
+            f"{where}: not JSON: {error.msg.removesuffix(' at')} at column {error.colno}; "
+            "every line must be one object"
         ) from None
     except (ValueError, RecursionError) as error:  # a key twice; a number of thousands of digits; too deep
         raise DatasetError(f"{where}: {error}") from None

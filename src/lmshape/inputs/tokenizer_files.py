@@ -44,6 +44,20 @@ COMPLEMENTS = (
     "word_pronunciation.json",
 )
 NAMES = VOCABULARIES + COMPLEMENTS
+ADVICE = (
+    "Copy the files of its tokenizer there, or name in the suite's file the tokenizer of a suite that has the same "
+    "tokens (`tokenizer` and `tokenizer_from`)"
+)
+
+
+def lacking(names: Iterable[str]) -> str:
+    """What a folder with files of these names lacks of a tokenizer, and what to do; "" where that is not plain."""
+    names = set(names)
+    if not among(names, VOCABULARIES):
+        return f"there is no vocabulary, such as {VOCABULARIES[0]}. {ADVICE}"
+    if among(names, VOCABULARIES) == ["vocab.json"] and "merges.txt" not in names:
+        return f"vocab.json has no merges.txt beside it. {ADVICE}"
+    return ""
 
 
 def among(names: Iterable[str], patterns: tuple[str, ...] = NAMES) -> list[str]:

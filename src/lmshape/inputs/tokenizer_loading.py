@@ -46,8 +46,9 @@ def load_tokenizer(path: str | Path) -> Any:
     if path.is_dir():
         path = model_files.gguf_model(path) or path
     folder, options = (path, _overridden(path)) if path.is_dir() else (path.parent, {"gguf_file": path.name})
-    lacking = "a folder without a tokenizer_config.json needs one, which names the class of its tokenizer"
-    advice = lacking if folder == path and not (path / SETTINGS).exists() else ""
+    advice = tokenizer_files.lacking(os.listdir(path)) if folder == path else ""
+    if folder == path and not advice and not (path / SETTINGS).exists():
+        advice = "a folder without a tokenizer_config.json needs one, which names the class of its tokenizer"
     try:
         with reported_as(TokenizerError, f"{path}: transformers cannot load a tokenizer from here", advice):
             tokenizer = AutoTokenizer.from_pretrained(
@@ -66,10 +67,12 @@ def load_tokenizer(path: str | Path) -> Any:
 def copy_tokenizer(model: str | Path, folder: Path) -> None:
     """Make `folder` that of the tokenizer of a model: its files as they are, or what a GGUF file says in theirs.
 
+    `model` is a folder, or a GGUF file.
+
     Raises as `load_tokenizer` does. transformers' own `save_pretrained` would not do for a folder: what it writes
     can be read as a tokenizer that frames texts otherwise.
     """
-    tokenizer, names = load_tokenizer(model), os.listdir(model)
+    tokenizer, names = load_tokenizer(model), os.listdir(model) if Path(model).is_dir() else []
     if not (files := tokenizer_files.among(names)):
         tokenizer.save_pretrained(folder)
         return
@@ -161,7 +164,9 @@ def _require_knowledge(tokenizer: Any, path: Path) -> None:
     """Raise TokenizerError unless most words of a vocabulary come out as tokens, and as the same ones each time."""
     words = known_words(tokenizer)
     if not words:
-        raise TokenizerError(f"{path}: the tokenizer has no vocabulary beyond its special tokens")
+        lacking = tokenizer_files.lacking(os.listdir(path)) if path.is_dir() else ""
+        said = f"{path}: the tokenizer has no vocabulary beyond its special tokens"
+        raise TokenizerError("; ".join(filter(None, (said, lacking))))
     texts, unknown = [word.text for word in words], unknown_ids(tokenizer)
     with reported_as(TokenizerError, f"{path}: the tokenizer cannot read the words of its own vocabulary"):
         together, inside = (

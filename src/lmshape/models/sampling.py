@@ -84,9 +84,9 @@ def deal(lengths: np.ndarray, batches: int, rng: np.random.Generator, wanted: fl
     """
     if (usable := int((lengths > 1).sum())) < batches:
         raise LmshapeError(
-            f"hidden_states.batches {batches}: no two batches share a text, and there are {usable} texts of two "
-            "tokens or more. Hold out more (text.held_out), part a file into its texts by blank lines, or ask for "
-            "fewer batches; one batch tells no errors"
+            f"hidden_states.batches {batches}: no two batches share a text, and of two tokens or more there are this "
+            f"many texts: {usable}. Hold out more (text.held_out), part a file into its texts by blank lines, or ask "
+            "for fewer batches; one batch tells no errors"
         )
     order = rng.permutation(len(lengths))
     batch_of, least = _to_the_least(order, lengths, batches)

@@ -35,7 +35,7 @@ def measurable(X: Any) -> Any:
     Raises Unmeasurable where there is no geometry to measure: fewer than two vectors, a value that is not finite,
     or vectors that are all equal. ValueError for what are no real numbers.
     """
-    X = _as_array(X)
+    X = as_array(X)
     xp = array_namespace(X)
     if X.ndim != 2 or X.shape[0] < 2 or X.shape[1] < 1:
         raise Unmeasurable(f"expected two or more vectors as rows, not an array of shape {tuple(X.shape)}")
@@ -53,7 +53,7 @@ def measurable(X: Any) -> Any:
     return X if abs(exponent) < ROOM else X * scale
 
 
-def _as_array(X: Any) -> Any:
+def as_array(X: Any) -> Any:
     """`X` as a NumPy array or a tensor without its gradient; ValueError where that holds no real numbers."""
     if is_torch_array(X):
         X = X.detach()

@@ -277,6 +277,7 @@ def _profiles(rows: pl.DataFrame, band: str, label: str, share: bool = False) ->
         for (suite, size), look in looks.items():
             line = rows.filter(suite=suite, size=size, stack=stack, positions=positions)
             style.curve(ax, line, "depth", "mean", band=band, label=f"{suite} {size}", markersize=2, **look)
+        ax.set_xlim(-0.05, 1.05)  # also where few layers have a value
         ax.set_title(f"{stack.capitalize()}s, {POSITIONS.get(positions, positions)}")
     if share:
         low, high = axes[0].get_ylim()  # of all panels: they share the axis

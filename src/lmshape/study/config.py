@@ -331,10 +331,22 @@ def require_files(study: Study) -> None:
 
     Snakemake would not say so once there are results: it takes one whose input is gone for finished.
     """
-    for key, paths in own_files(study).items():
-        for path in paths:
-            if not os.path.isfile(path):  # also one that may not be looked at
-                ours = (
-                    f"; gensim's test data has {' and '.join(WORD_PAIRS)}" if key.startswith("word") else ""
-                )
-                raise ConfigError(f"{key}: there is no file {path} (relative to {Path.cwd()}){ours}")
+    missing = [
+        f"{key}: {_why_not(path)}{_NAMED if key.startswith('word') else ''}"
+        for key, paths in own_files(study).items()
+        for path in paths
+        if not os.path.isfile(path)  # also one that may not be looked at
+    ]
+    if missing:
+        raise ConfigError("\n".join(missing))
+
+
+_NAMED = f"; gensim's test data has {' and '.join(WORD_PAIRS)}"
+
+
+def _why_not(path: str) -> str:
+    """Why a path is not that of a file."""
+    if os.path.isdir(path):
+        return f"{path} is a folder, and a file is wanted"
+    home = "; `~` is not read as your home folder: write the path out" if path.startswith("~") else ""
+    return f"there is no file {path} (relative to {Path.cwd()}){home}"

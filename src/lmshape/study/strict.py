@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -79,12 +79,13 @@ def parse(
 
 def describe(model: type[BaseModel], mistake: dict[str, Any], line: Line) -> str:
     """One line for one mistake: the key, where it is, what is wrong, and what would be right."""
-    place = mistake["loc"]
+    sections, place = led_to(model, mistake["loc"])
     where = ".".join(str(part) for part in place if not CHECKED.fullmatch(str(part))) or "the file"
     if place and (number := line(place)):
         where += f" (line {number})"
     if mistake["type"] == "extra_forbidden":
-        return f"{where}: there is no such key{closest(str(place[-1]), keys_at(model, place[:-1]))}"
+        allowed = sorted({key for section in sections for key in section.model_fields})
+        return f"{where}: there is no such key{closest(str(place[-1]), allowed)}"
     message = IN_WORDS.get(mistake["type"], mistake["msg"].removeprefix("Value error, "))
     given = "" if mistake["type"] == "missing" else f" (given: {mistake['input']!r})"
     return f"{where}: {message}{given if len(given) < 80 else ''}"
@@ -97,16 +98,28 @@ def closest(word: str, allowed: list[str]) -> str:
     return f"{hint} allowed: {', '.join(allowed)}"
 
 
-def keys_at(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
-    """The keys of the section that `loc` leads to."""
-    sections = [model]
+def led_to(
+    model: type[BaseModel], loc: tuple[str | int, ...]
+) -> tuple[list[type[BaseModel]], tuple[str | int, ...]]:
+    """The sections that the last part of `loc` is a key of, and `loc` as it is written: without tags of unions."""
+    sections, written, named = [model], [], False  # whether the next part is a name in a mapping
+    within = sections
     for part in loc:
-        fields = [s.model_fields[part].annotation for s in sections if part in s.model_fields]
-        if fields:  # a part that names no field is the key of a mapping, or the tag of a union
+        if not named and part in map(tag, sections):
+            sections = within = [section for section in sections if tag(section) == part]
+            continue
+        written.append(part)
+        within = sections
+        fields = [s.model_fields[part].annotation for s in sections if part in s.model_fields and not named]
+        named = any(map(is_mapping, fields))
+        if fields:
             sections = [found for field in fields for found in models_in(field)]
-        elif part in map(tag, sections):
-            sections = [s for s in sections if tag(s) == part]
-    return sorted({key for section in sections for key in section.model_fields})
+    return within, tuple(written)
+
+
+def is_mapping(annotation: Any) -> bool:
+    """Whether it is a type such as `dict[str, Selection] | None`."""
+    return get_origin(annotation) is dict or any(map(is_mapping, get_args(annotation)))
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:
