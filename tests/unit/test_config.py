@@ -265,6 +265,27 @@ def test_an_empty_path_is_refused_by_key():
     assert "text.corpus.path: it is empty" in said
 
 
+def test_all_files_that_are_missing_are_named_at_once_with_what_a_path_is_instead(tmp_path):
+    text = {"corpus": {"source": "file", "path": "~/corpus.txt"}}
+    pairs = {"models": {"minilm": {}}, "datasets": {"mine": "pairs.tsv", "folder": str(tmp_path)}}
+    study = load_study({"text": text, "word_similarity": pairs}, DEFAULT)
+    with pytest.raises(ConfigError) as refused:
+        require_files(study)
+    corpus, mine, folder = str(refused.value).splitlines()
+    assert corpus.startswith("text.corpus.path: there is no file ~/corpus.txt (relative to ")
+    assert corpus.endswith("; `~` is not read as your home folder: write the path out")
+    assert mine.startswith("word_similarity.datasets.mine: there is no file pairs.tsv (relative to ")
+    assert folder.startswith(f"word_similarity.datasets.folder: {tmp_path} is a folder, and a file is wanted")
+
+
+@pytest.mark.parametrize("source", ["folder", "mteb"])
+def test_a_name_that_is_also_a_kind_of_data_set_is_a_part_of_the_key(source):
+    """The kind itself, by which pydantic tells where it was, is none."""
+    datasets = {source: {"source": "mteb", "task": 3}}
+    with pytest.raises(ConfigError, match=rf"retrieval\.datasets\.{source}\.task: a text is wanted"):
+        load_study({"retrieval": {"models": {"minilm": {}}, "datasets": datasets}}, DEFAULT)
+
+
 @pytest.mark.parametrize("path", ["a" * 300, "a\0b", "/proc/1/root/x"])
 def test_a_path_that_the_system_does_not_look_at_is_of_no_file(path):
     study = load_study({"text": {"corpus": {"source": "file", "path": path}}}, DEFAULT)

@@ -32,6 +32,25 @@ def test_the_files_of_a_model_are_those_that_loading_it_reads(model):
     assert not {*OTHERS, "tokenizer_old"} & set(names) and names == sorted(names)
 
 
+def test_a_tokenizer_is_read_from_no_weights_but_where_it_is_inside(model, tmp_path):
+    names = {file.name for file in local_models.tokenizer(model)}
+    assert {"config.json", "tokenizer.json"} <= names and "model.safetensors" not in names
+    file = tmp_path / "one-00001-of-00002.gguf"
+    for path in (file, tmp_path / "one-00002-of-00002.gguf"):
+        path.write_bytes(b"GGUF")
+    assert local_models.tokenizer(file) == [file]
+
+
+def test_a_model_without_a_tokenizer_is_named_with_what_to_do(model):
+    for file in local_models.tokenizer(model):
+        if file.name != "config.json":
+            file.unlink()
+    with pytest.raises(
+        LmshapeError, match=f"{model}: no tokenizer: it has neither tokenizer.json.*tokenizer_from"
+    ):
+        local_models.tokenizer(model)
+
+
 def test_links_are_a_model_folder_that_everything_reads(model, tmp_path):
     local_models.link(model, tmp_path / "linked")
     assert checkpoints.embedding(tmp_path / "linked").table.shape == (30522, 384)

@@ -153,8 +153,28 @@ def test_a_sentencepiece_model_alone_is_read_as_its_own_library_reads_it(tmp_pat
 def test_trap_19_a_folder_without_its_vocabulary_is_refused(tmp_path, tokenizer_class):
     """transformers makes a tokenizer of it, to which every word is unknown or nothing."""
     edit(tmp_path / "tokenizer_config.json", tokenizer_class=tokenizer_class)
-    with pytest.raises(TokenizerError, match="no vocabulary beyond its special tokens"):
+    with pytest.raises(
+        TokenizerError, match="no vocabulary beyond its special tokens; there is no vocabulary, such"
+    ):
         load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "lacking"),
+    [
+        (["tokenizer_config.json"], "there is no vocabulary, such as tokenizer.json. Copy the files"),
+        (["tokenizer_config.json", "vocab.json"], "vocab.json has no merges.txt beside it. Copy the files"),
+    ],
+)
+def test_a_file_that_was_left_behind_is_named_with_what_to_do(tmp_path, names, lacking):
+    edit(tmp_path / "tokenizer_config.json", tokenizer_class="LlamaTokenizer")
+    edit(tmp_path / "config.json", model_type="gpt2")
+    if "vocab.json" in names:
+        edit(tmp_path / "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+        edit(tmp_path / "vocab.json", **{word: number for number, word in enumerate(WORDS)})
+    with pytest.raises(TokenizerError) as refused:
+        load_tokenizer(tmp_path)
+    assert str(tmp_path) in str(refused.value) and lacking in str(refused.value)
 
 
 def test_a_vocabulary_whose_merges_are_lost_is_refused(pieces):

@@ -95,6 +95,16 @@ def test_models_are_linked_to_and_not_copied(study):
     assert not (linked / "optimizer.pt").exists()
 
 
+def test_other_weights_of_the_model_that_a_tokenizer_is_read_from_touch_no_other_model(study):
+    folder, run = study
+    save_model(folder / "run", seed=9)
+    stale = planned(run(*TABLES, "--dry-run").stdout)
+    save_model(folder / "run", seed=1)
+    assert "retrieval/topics/mine/s/main/input/original/none.parquet" in stale
+    counted = ("tokenizers/", "counts/", "word_counts/", "token_ids/", "random_baseline/")
+    assert not [output for output in stale if output.startswith(counted) or "/step2" in output]
+
+
 def test_nothing_is_stale_until_a_file_of_the_model_changes(study):
     folder, run = study
     (folder / "run/optimizer.pt").write_bytes(b"something else")
