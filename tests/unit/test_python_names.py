@@ -42,6 +42,20 @@ MODULES = {
             from .nowhere import missing
         except ImportError:
             def missing(): pass
+        try:
+            from .algorithms.deep import walk as tried
+            from collections import Counter
+        except ImportError:
+            tried = Counter = None
+        if sys.version_info > (3,):
+            def either(): pass
+        else:
+            from .algorithms.deep import climb as either
+        match sys.version_info.major:
+            case 3:
+                from .algorithms.deep import climb as chosen
+            case _:
+                def chosen(): pass
         """,
     "_late": """
         from ._core import Base, mean
@@ -74,6 +88,10 @@ PUBLIC = [
         "_core._climb",
         "_core.sometimes",
         "_core.missing",
+        "_core.tried",
+        "_core.Counter",
+        "_core.either",
+        "_core.chosen",
         "_late.Base.fit",
     ),
 ]

@@ -62,12 +62,21 @@ def test_a_file_of_any_number_of_first_columns_gives_the_sums_of_those_drawn_for
     assert np.array_equal(sums[0], added)
 
 
-def test_a_file_has_two_bytes_a_number_and_one_with_too_few_columns_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("rows", "stop", "said"),
+    [
+        (100, 41, "40 columns of 100 rows, and 0 bytes: the first 41"),
+        (90, 40, "44 columns of 90 rows, and 80 bytes"),
+    ],
+)
+def test_a_file_has_two_bytes_a_number_and_one_of_other_rows_or_too_few_columns_is_refused(
+    tmp_path, rows, stop, said
+):
     random_tables.save(RandomColumns(100, 64, 3, 0, 40), tmp_path / "drawn")
     assert (tmp_path / "drawn").stat().st_size == 2 * 100 * 40
-    (table,) = random_tables.from_file([RandomColumns(100, 64, 3, 8, 41)], tmp_path / "drawn")
+    (table,) = random_tables.from_file([RandomColumns(rows, 64, 3, 8, stop)], tmp_path / "drawn")
     with (
-        pytest.raises(LmshapeError, match="drawn: has 40 columns.* first 41 are needed"),
+        pytest.raises(LmshapeError, match=f"drawn: {said}"),
         table.drawn(np.arange(3)),
     ):
         pass

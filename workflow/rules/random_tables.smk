@@ -21,7 +21,7 @@ def drawn_columns():
 
 
 def columns_to_draw(wildcards):
-    """How many columns of a stream the study needs; all where it needs none, and a file of one is asked for."""
+    """How many columns of a stream the study needs; all of one that a file beyond the study is asked for with."""
     stream = Stream(int(wildcards.rows), int(wildcards.length), wildcards.seed)
     return drawn_columns().get(stream, stream.length)
 
@@ -48,7 +48,10 @@ def drawn_of(wildcards):
 
 
 def scripts_behind(wildcards):
-    """The scripts of other rules that make what a combination is scored with, or its scores."""
+    """The scripts of other rules that make what a combination is scored with, or could have made its scores.
+
+    Not whether the baseline has it: then the widths of the baseline would make random rows stale.
+    """
     ablation = Ablation.parse(wildcards.ablation)
     drawing = [DRAWING] if ablation.length else []
     return drawing + (["random_baseline.py"] if ablation.kind == "random" else [])

@@ -6,8 +6,9 @@ there from its other names: `numpy.std` is what `numpy` imports by that name.
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from typing import NamedTuple
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -26,12 +27,24 @@ class Binding(NamedTuple):
 
 @dataclass
 class Scope:
-    """The names of a module or class, and whose names it has too: base classes, or modules imported whole."""
+    """The names of a module or class, and whose names it has too: base classes, or modules imported whole.
+
+    `instead` is what a name is bound to where what it is bound to is not there.
+    """
 
     module: str
     bound: dict[str, Binding] = field(default_factory=dict)
+    instead: dict[str, Binding] = field(default_factory=dict)
     others: list[Binding] = field(default_factory=list)
     exported: set[str] | None = None  # `__all__`, where it is there and written out
+
+    def bind(self, names: Mapping[str, Binding], instead: bool) -> None:
+        """Bind names, or say what they are bound to `instead` where they are bound already."""
+        for name, binding in names.items():
+            if instead and name in self.bound:
+                self.instead.setdefault(name, binding)
+            else:
+                self.bound[name] = binding
 
     def exports(self, name: str) -> bool:
         """Whether `import *` takes a name."""
@@ -54,26 +67,26 @@ class Names:
 
     def _add(self, name: str, scope: Scope, body: list[ast.stmt], package: str) -> None:
         self.scopes[name] = scope
-        for node in statements(body):
+        for node, instead in statements(body):
             if isinstance(node, ast.ClassDef | Function):
-                scope.bound[node.name] = Binding()
+                scope.bind({node.name: Binding()}, instead)
                 self.ends[node.name].append(f"{name}.{node.name}")
             if isinstance(node, ast.ClassDef):
                 bases = [Binding(name, ast.unparse(base)) for base in node.bases]
                 self._add(f"{name}.{node.name}", Scope(scope.module, others=bases), node.body, package)
             elif isinstance(node, ast.Import):
-                scope.bound |= {a.asname or a.name.partition(".")[0]: imported(a) for a in node.names}
+                scope.bind({a.asname or a.name.partition(".")[0]: imported(a) for a in node.names}, instead)
                 self.roots |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 source = absolute(node, package)
                 bound = {a.asname or a.name: Binding(source, a.name) for a in node.names}
                 scope.others += [Binding(source)] if bound.pop("*", None) else []
-                scope.bound |= bound
+                scope.bind(bound, instead)
                 self.roots.add(source.partition(".")[0])
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
                 assigned_to = node.targets if isinstance(node, ast.Assign) else [node.target]
                 targets = [target.id for target in assigned_to if isinstance(target, ast.Name)]
-                scope.bound |= dict.fromkeys(targets, assigned(node.value, name))
+                scope.bind(dict.fromkeys(targets, assigned(node.value, name)), instead)
                 if "__all__" in targets:
                     scope.exported = strings(node.value)
             if scope.exported is not None and (more := extension(node)):
@@ -113,10 +126,18 @@ class Names:
     def _sought(self, scope: str, name: str, seen: dict) -> str | None:
         if scope not in self.scopes:
             return None
-        if name in self.scopes[scope].bound:
-            return self._bound(self.scopes[scope].bound[name], f"{scope}.{name}", seen)
+        if binding := self.scopes[scope].bound.get(name):
+            if not self._is_there(binding, scope, seen):
+                binding = self.scopes[scope].instead.get(name, binding)
+            return self._bound(binding, f"{scope}.{name}", seen)
         found = (self._member(other, name, seen) for other in self._others(scope, name, seen))
         return next(filter(None, found), None)
+
+    def _is_there(self, binding: Binding, scope: str, seen: dict) -> bool:
+        """Whether what a name of a scope is bound to can be had; what is of other packages can."""
+        if not binding.written or binding.where.partition(".")[0] != scope.partition(".")[0]:
+            return True
+        return binding.where == scope or self._find(binding.written, binding.where, seen) is not None
 
     def _bound(self, binding: Binding, itself: str, seen: dict) -> str | None:
         """What a binding leads to; what is not known there goes by the name it would have."""
@@ -173,15 +194,22 @@ class Names:
         return found.pop() if len(found) == 1 else None
 
 
-def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module or class, those within `if`, `try` and `with` among them."""
+def statements(body: list[ast.stmt], instead: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
+    """The statements of a module or class, those within `if`, `try`, `match` and `with` among them.
+
+    With each, whether it is done `instead` of one before: in a handler of errors, an `else` or a later `case`.
+    """
     for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            for part in ("body", "orelse", "finalbody"):
-                yield from statements(getattr(node, part, []))
+        yield node, instead
+        if isinstance(node, ast.If | ast.Try | ast.TryStar | ast.With):
+            yield from statements(node.body, instead)
             for handler in getattr(node, "handlers", ()):
-                yield from statements(handler.body)
+                yield from statements(handler.body, True)
+            yield from statements(getattr(node, "orelse", []), instead or isinstance(node, ast.If))
+            yield from statements(getattr(node, "finalbody", []), instead)
+        elif isinstance(node, ast.Match):
+            for number, case in enumerate(node.cases):
+                yield from statements(case.body, instead or number > 0)
 
 
 def imported(alias: ast.alias) -> Binding:
@@ -200,7 +228,7 @@ def assigned(value: ast.expr, where: str) -> Binding:
     """What a name is bound to: to another name, to an instance of a class, or to something of its own."""
     made = isinstance(value, ast.Call)
     written = ast.unparse(value.func if made else value)
-    dotted = all(part.isidentifier() for part in written.split("."))
+    dotted = all(part.isidentifier() and not iskeyword(part) for part in written.split("."))
     return Binding(where, written, made) if dotted else Binding()
 
 

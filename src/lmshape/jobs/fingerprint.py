@@ -4,7 +4,8 @@ Snakemake sees the text of a rule but not the modules that its script imports. T
 module counts what the script reaches, functions, classes and constants, directly or through others, and whatever the
 module does when it is imported. Where names cannot be followed, as when a module is handed around, it counts whole.
 
-What `lmshape.jobs` does beside a job's work (its log, devices, threads, memory) changes no result and never counts.
+What `lmshape.jobs` does beside a job's work (its log, devices, threads, memory, environment) never counts: it keeps
+results as they would be on any machine.
 """
 
 import re

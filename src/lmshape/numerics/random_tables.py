@@ -93,11 +93,11 @@ class RandomColumns:
         """
         if self.file:
             with self.file.open("rb") as file:
-                columns = os.fstat(file.fileno()).st_size // (2 * self.rows)
-                if columns < self.stop:
+                columns, rest = divmod(os.fstat(file.fileno()).st_size, 2 * self.rows)
+                if columns < self.stop or rest:
                     raise LmshapeError(
-                        f"{self.file}: has {columns} columns of a random table, the first {self.stop} are needed: "
-                        "delete it, so that it is drawn again"
+                        f"{self.file}: {columns} columns of {self.rows} rows, and {rest} bytes: the first "
+                        f"{self.stop} columns of a random table are needed; delete it, so that it is drawn again"
                     )
                 yield DrawnRows(file, self, used, used, self.rows, 0, columns)
         else:
