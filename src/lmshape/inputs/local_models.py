@@ -41,18 +41,13 @@ def files(path: Path) -> list[Path]:
 def tokenizer(path: Path) -> list[Path]:
     """Those of `files` that the tokenizer of the model at `path` is read from; other weights leave it as it is.
 
-    Raises as `files` does, and CheckpointError where none of them can hold one.
+    Raises as `files` does.
     """
     found = files(path)
     if model_files.CONFIGURATION not in {file.name for file in found}:
         return found[:1]  # a GGUF model has its tokenizer inside, in its first file
-    parts = tokenizer_files.among(file.name for file in found)
-    if not parts:
-        raise model_files.CheckpointError(
-            f"{path}: no tokenizer: it has neither {tokenizer_files.VOCABULARIES[0]} nor another file of one. "
-            f"{tokenizer_files.ADVICE}"
-        )
-    return [path / name for name in sorted({*parts, model_files.CONFIGURATION})]
+    read = {*tokenizer_files.among(file.name for file in found), model_files.CONFIGURATION}
+    return [file for file in found if file.name in read]
 
 
 def _names(folder: Path) -> list[str]:
