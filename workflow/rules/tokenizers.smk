@@ -19,14 +19,18 @@ def tokenizer_model(wildcards):
 
 
 def own_path(wildcards):
-    """Where the model that a tokenizer is read from lies, if it is the user's own."""
+    """The user's own folder that a tokenizer is read from, if there is one.
+
+    What lies beside a GGUF file is no part of it, so its tokenizer is read where the file is alone: among the models.
+    """
     model = tokenizer_model(wildcards)
     suite = SUITES[model.suite]
-    return suite.path_of(model.size, model.step) if suite.source == "local" else None
+    path = suite.path_of(model.size, model.step) if suite.source == "local" else None
+    return path if path and local_models.tokenizer(Path(path)) else None
 
 
 def tokenizer_inputs(wildcards):
-    """What a tokenizer is read from; of a model of the user's own no weights, which may change."""
+    """What a tokenizer is read from; of a folder of the user's own no weights, which may change."""
     if path := own_path(wildcards):
         return local_models.tokenizer(Path(path))
     return f"<results>/models/{tokenizer_model(wildcards)}"

@@ -39,15 +39,14 @@ def files(path: Path) -> list[Path]:
 
 
 def tokenizer(path: Path) -> list[Path]:
-    """Those of `files` that the tokenizer of the model at `path` is read from; other weights leave it as it is.
+    """Those of `files` that the tokenizer of the model at `path` is read from.
 
-    Raises as `files` does.
+    None of a GGUF model, which has it inside. Raises as `files` does.
     """
-    found = files(path)
-    if model_files.CONFIGURATION not in {file.name for file in found}:
-        return found[:1]  # a GGUF model has its tokenizer inside, in its first file
-    read = {*tokenizer_files.among(file.name for file in found), model_files.CONFIGURATION}
-    return [file for file in found if file.name in read]
+    found = {file.name: file for file in files(path)}
+    if model_files.CONFIGURATION not in found:
+        return []
+    return [found[name] for name in sorted({*tokenizer_files.among(found), model_files.CONFIGURATION})]
 
 
 def _names(folder: Path) -> list[str]:

@@ -67,12 +67,10 @@ def load_tokenizer(path: str | Path) -> Any:
 def copy_tokenizer(model: str | Path, folder: Path) -> None:
     """Make `folder` that of the tokenizer of a model: its files as they are, or what a GGUF file says in theirs.
 
-    `model` is a folder, or a GGUF file.
-
     Raises as `load_tokenizer` does. transformers' own `save_pretrained` would not do for a folder: what it writes
     can be read as a tokenizer that frames texts otherwise.
     """
-    tokenizer, names = load_tokenizer(model), os.listdir(model) if Path(model).is_dir() else []
+    tokenizer, names = load_tokenizer(model), os.listdir(model)
     if not (files := tokenizer_files.among(names)):
         tokenizer.save_pretrained(folder)
         return
